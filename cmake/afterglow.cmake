@@ -1,0 +1,67 @@
+# Build rules shared by all directories under src/.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE
+      RelWithDebInfo
+      CACHE STRING "" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# The numeric contract forbids contraction: every fma is written out.
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers
+                    -ffp-contract=off)
+
+if(AFTERGLOW_SANITIZE)
+  add_compile_options(-fsanitize=${AFTERGLOW_SANITIZE} -fno-omit-frame-pointer
+                      -g)
+  add_link_options(-fsanitize=${AFTERGLOW_SANITIZE})
+endif()
+
+# afterglow_library(<dir> LINK <targets...>): the static library ag_<dir> from
+# all sources below src/<dir>, and the test program <dir>_test from all
+# *_test.cpp beside them.
+function(afterglow_library name)
+  cmake_parse_arguments(ARG "" "" "LINK;TEST_LINK;EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE all CONFIGURE_DEPENDS *.cpp)
+  set(tests ${all})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(sources ${all})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
+  foreach(pattern ${ARG_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+    list(FILTER tests EXCLUDE REGEX ${pattern})
+  endforeach()
+
+  if(sources)
+    add_library(ag_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(ag_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(ag_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(ag_${name} ${scope} ${ARG_LINK})
+
+  if(AFTERGLOW_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE ag_${name} ${ARG_TEST_LINK}
+                                               GTest::gtest GTest::gtest_main)
+    target_compile_definitions(
+      ${name}_test
+      PRIVATE AFTERGLOW_DEFAULT_MODEL="${AFTERGLOW_DEFAULT_MODEL}"
+              AFTERGLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT
+                                                                      600)
+  endif()
+endfunction()
