@@ -15,6 +15,8 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_(bytes) {
   CHECK(data_ != nullptr, "no memory for " + std::to_string(bytes) + " bytes");
 }
 
-AlignedBuffer::~AlignedBuffer() { std::free(data_); }
+AlignedBuffer::~AlignedBuffer() {
+  std::free(data_);
+}
 
 }  // namespace afterglow

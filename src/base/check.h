@@ -13,11 +13,11 @@ namespace afterglow {
 
 /// Aborts when an invariant of ours is broken; on in release. Never depends
 /// on bytes from disk, network or another process: those give a Result.
-#define CHECK(condition, ...)                                       \
-  do {                                                              \
-    if (!(condition)) [[unlikely]] {                                \
-      ::afterglow::check_failed(                                    \
+#define CHECK(condition, ...)                                        \
+  do {                                                               \
+    if (!(condition)) [[unlikely]] {                                 \
+      ::afterglow::check_failed(                                     \
           __FILE__, __LINE__, #condition, ::std::string(__VA_ARGS__) \
-      );                                                            \
-    }                                                               \
+      );                                                             \
+    }                                                                \
   } while (false)

@@ -65,8 +65,7 @@ class FileSystem {
   /// Creates the file for writing, mode 0600; kExists if it is there.
   virtual Result<std::unique_ptr<File>> create(std::string_view name) = 0;
   /// Opens for reading and writing, creating it if missing.
-  virtual Result<std::unique_ptr<File>> open_or_create(
-      std::string_view name
+  virtual Result<std::unique_ptr<File>> open_or_create(std::string_view name
   ) = 0;
   /// Creates a directory, mode 0700; success if it is there.
   virtual Status make_directory(std::string_view name) = 0;

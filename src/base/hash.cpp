@@ -71,9 +71,7 @@ std::uint64_t xxh3_64(std::span<const std::byte> data) {
 
 std::array<std::uint8_t, 16> xxh3_128(std::span<const std::byte> data) {
   XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(
-      &canonical, XXH3_128bits(data.data(), data.size())
-  );
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(data.data(), data.size()));
   std::array<std::uint8_t, 16> result;
   std::memcpy(result.data(), canonical.digest, result.size());
   return result;

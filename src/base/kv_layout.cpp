@@ -4,7 +4,9 @@
 
 namespace afterglow {
 
-std::size_t size_of(KvType type) { return type == KvType::kF32 ? 4 : 2; }
+std::size_t size_of(KvType type) {
+  return type == KvType::kF32 ? 4 : 2;
+}
 
 const char* to_string(KvType type) {
   switch (type) {
@@ -52,9 +54,9 @@ std::size_t KvLayout::width_for(std::size_t tokens) {
 std::string KvLayout::describe() const {
   std::string text = cacheable ? "cacheable" : "uncacheable";
   for (const LayerKv& kv : layers) {
-    text += ";" + std::to_string(kv.kv_heads) + "x" +
-            std::to_string(kv.k_dim) + "+" + std::to_string(kv.v_dim) + " " +
-            to_string(kv.type) + " window " + std::to_string(kv.window);
+    text += ";" + std::to_string(kv.kv_heads) + "x" + std::to_string(kv.k_dim) +
+            "+" + std::to_string(kv.v_dim) + " " + to_string(kv.type) +
+            " window " + std::to_string(kv.window);
   }
   return text;
 }

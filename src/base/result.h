@@ -19,8 +19,8 @@ enum class Code {
   kIo,           // a read or write failed; the bytes may still be good
   kNoSpace,
   kPermission,
-  kExhausted,    // memory or file descriptors
-  kOverloaded,   // a queue or memory limit: try again later
+  kExhausted,   // memory or file descriptors
+  kOverloaded,  // a queue or memory limit: try again later
   kCancelled,
   kUnavailable,  // shutting down, still loading, failed for good
   kInternal,

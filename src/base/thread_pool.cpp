@@ -70,9 +70,7 @@ void ThreadPool::run_erased(
   blocks_ = blocks;
   finished_.store(0, std::memory_order_relaxed);
   std::uint32_t number = job_.load(std::memory_order_relaxed) + 1;
-  claim_.store(
-      std::uint64_t{number} << 32 | blocks, std::memory_order_release
-  );
+  claim_.store(std::uint64_t{number} << 32 | blocks, std::memory_order_release);
   job_.store(number, std::memory_order_release);
   job_.notify_all();
 
