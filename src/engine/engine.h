@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request.h"
+#include "kv/prompt_cache.h"
+#include "ops/numerics.h"
+#include "store/store.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace afterglow {
+
+enum class Backend : std::uint8_t { kCpu, kMlx };
+
+struct EngineOptions {
+  std::string model;  // a GGUF file or a model directory
+  Backend backend = Backend::kCpu;
+  Activations activations = Activations::kInt16;
+  int threads = 0;                                  // 0: one for each core
+  std::string prompt_cache_dir;                     // empty: no disk
+  std::optional<std::uint64_t> prompt_cache_bytes;  // RAM; default 25 %
+  std::optional<std::uint64_t> prompt_cache_size;   // entries; default none
+  std::optional<std::uint64_t> prompt_cache_disk_bytes;
+  std::optional<std::uint64_t> memory_limit;  // default 80 % of memory
+  std::size_t decode_concurrency = 32;
+  std::size_t prompt_concurrency = 8;
+  std::size_t queue_limit = 256;
+  std::string chat_template;  // replaces the model's own, unless empty
+};
+
+struct ModelInfo {
+  std::string name;
+  std::string path;
+  std::string architecture;
+  std::string quantization;
+  std::string backend;  // "cpu int16", ...
+  std::size_t vocab_size = 0;
+  std::size_t context_length = 0;
+  std::uint64_t parameters = 0;
+  std::uint64_t weight_bytes = 0;
+  double load_seconds = 0;
+  std::vector<Token> stop_tokens;
+};
+
+/// A prompt in tokens, with its ends worth keeping.
+struct PreparedPrompt {
+  std::vector<Token> tokens;
+  std::vector<Boundary> boundaries;
+};
+
+struct EngineReport {
+  CacheStats cache;
+  std::optional<StoreStats> store;
+  std::size_t running = 0;
+  std::size_t queued = 0;
+};
+
+/// A loaded model with its cache, store and generation thread. One a process.
+/// Thread: all members safe from any thread.
+class Engine {
+ public:
+  /// Loads the model (on the generation thread) and opens the cache. Blocks
+  /// until ready. A cache directory that cannot be used is an error here.
+  static Result<std::unique_ptr<Engine>> load(const EngineOptions& options);
+  virtual ~Engine() = default;  // cuts what still runs; does not flush
+
+  virtual const ModelInfo& info() const = 0;
+  virtual const Tokenizer& tokenizer() const = 0;
+
+  /// Renders the chat template and tokenizes. messages_json: array of OpenAI
+  /// messages whose content is text or null; tools_json: array or empty;
+  /// kwargs_json: extra template variables as an object, or empty.
+  /// Errors: kInvalidArgument with the template's own message; kUnsupported
+  /// when the model has no template.
+  /// Thread: takes milliseconds for long prompts; not for I/O threads.
+  virtual Result<PreparedPrompt> prepare_chat(
+      std::string_view messages_json,
+      std::string_view tools_json,
+      std::string_view kwargs_json
+  ) const = 0;
+  /// Tokenizes plain text as mlx_lm does for completions: special tokens of
+  /// the model's own are added. Errors: kInvalidArgument for bad UTF-8.
+  virtual Result<PreparedPrompt> prepare_text(std::string_view text) const = 0;
+
+  /// Queues the request. Events come to its sink until Finished or Failed.
+  /// Errors: kInvalidArgument (empty prompt, token out of range, longer than
+  /// the context, sampling out of range), kOverloaded (queue full),
+  /// kUnavailable (shutting down or failed).
+  virtual Result<RequestId> submit(GenerationRequest request) = 0;
+  /// Ends the request soon; its sink gets Finished with kCancelled unless it
+  /// has ended already. An unknown id is ignored.
+  virtual void cancel(RequestId id) = 0;
+
+  virtual EngineReport report() const = 0;
+  virtual std::vector<EntryRecord> cache_entries() const = 0;
+  /// Makes all sealed blocks durable. Without a store: complete, nothing.
+  virtual FlushReport flush(std::chrono::steady_clock::time_point deadline) = 0;
+
+  /// Refuses new requests, lets running ones end until the deadline, cuts the
+  /// rest (sealing what they computed), then flushes until flush_deadline.
+  /// False: something was lost or the flush is incomplete.
+  virtual bool shutdown(
+      std::chrono::steady_clock::time_point deadline,
+      std::chrono::steady_clock::time_point flush_deadline
+  ) = 0;
+};
+
+}  // namespace afterglow
