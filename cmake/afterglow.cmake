@@ -23,10 +23,13 @@ add_compile_options(-Wall -Wextra -Wno-missing-field-initializers
                     -ffp-contract=off)
 
 if(AFTERGLOW_SANITIZE)
-  add_compile_options(-fsanitize=${AFTERGLOW_SANITIZE} -fno-omit-frame-pointer
-                      -g)
+  add_compile_options(-fsanitize=${AFTERGLOW_SANITIZE}
+                      -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${AFTERGLOW_SANITIZE})
 endif()
+
+# Everything that ctest runs; `all` builds it too.
+add_custom_target(unit_tests)
 
 # afterglow_library(<dir> LINK <targets...>): the static library ag_<dir> from
 # all sources below src/<dir>, and the test program <dir>_test from all
@@ -61,6 +64,7 @@ function(afterglow_library name)
       ${name}_test
       PRIVATE AFTERGLOW_DEFAULT_MODEL="${AFTERGLOW_DEFAULT_MODEL}"
               AFTERGLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    add_dependencies(unit_tests ${name}_test)
     gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT
                                                                       600)
   endif()

@@ -1,0 +1,49 @@
+# make serve, make test: all you need. The work is in CMake and scripts/.
+
+PREFIX ?= $(CURDIR)/dist
+PORT ?= 8080
+JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+ARGS ?=
+
+export PATH := $(PATH):$(HOME)/.cargo/bin
+program = build/afterglow
+python = .venv/bin/python
+
+.PHONY: help build serve test install replay bench format clean
+
+help:
+	@echo 'make serve    install, build and serve the default model' \
+	      '(PORT=, ARGS=)'
+	@echo 'make test     install, build, run all tests'
+	@echo 'make build    install and build $(program)'
+	@echo 'make install  put a folder that stands alone at PREFIX='
+	@echo 'make replay   five questions over one long prompt, with a restart'
+	@echo 'make bench    measure against llama.cpp (ARGS=)'
+	@echo 'make format   format the sources'
+
+build:
+	@scripts/setup.sh build
+	@scripts/build.sh release afterglow
+
+serve: build
+	@scripts/serve.sh $(PORT) $(ARGS)
+
+test:
+	@scripts/setup.sh test
+	@$(python) scripts/run_tests.py --jobs $(JOBS) $(ARGS)
+
+install: build
+	@cmake --install build --prefix '$(PREFIX)'
+
+replay: build
+	@$(python) bench/replay.py $(ARGS)
+
+bench: build
+	@scripts/setup.sh bench
+	@$(python) bench/compare.py $(ARGS)
+
+format:
+	@scripts/format.sh
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# scripts/build.sh PRESET TARGET...: configures once, then builds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=$1
+shift
+folder=build
+[ "$preset" = release ] || folder=build-$preset
+
+log=$folder/configure.log
+if [ ! -e "$folder/build.ninja" ]; then
+  mkdir -p "$folder"
+  cmake --preset "$preset" >"$log" 2>&1 || {
+    cat "$log" >&2
+    exit 1
+  }
+fi
+cmake --build "$folder" -j "${JOBS:-$(nproc)}" --target "$@"
