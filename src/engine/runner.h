@@ -32,6 +32,8 @@ class Runner {
   virtual std::size_t vocab_size() const = 0;
   virtual std::size_t context_length() const = 0;
 
+  /// Where its sequences' pages come from, and restored ones must.
+  virtual PagePool& pool() = 0;
   virtual std::unique_ptr<KvState> new_kv() = 0;
 
   /// Computes all items as one ragged batch. On success each kv has grown by

@@ -1,0 +1,273 @@
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "base/check.h"
+#include "engine/random.h"
+
+namespace afterglow {
+namespace {
+
+// Draws that belong to one position.
+constexpr std::uint32_t kTokenDraw = 0;
+constexpr std::uint32_t kXtcDraw = 1;
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+std::span<const Token> last(std::span<const Token> tokens, std::size_t n) {
+  return tokens.last(std::min(n, tokens.size()));
+}
+
+// Each token once: a penalty that mlx_lm sets rather than accumulates.
+std::vector<Token> distinct(std::span<const Token> tokens) {
+  std::vector<Token> result(tokens.begin(), tokens.end());
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+}  // namespace
+
+Sampler::Sampler(SamplingParams params)
+    : params_(std::move(params)),
+      seed_(params_.seed ? *params_.seed : random_seed()) {}
+
+void Sampler::process(std::span<float> logits, std::span<const Token> history)
+    const {
+  for (auto [token, bias] : params_.logit_bias) {
+    logits[token] += bias;
+  }
+  if (params_.repetition_penalty != 0) {
+    auto penalty = static_cast<float>(params_.repetition_penalty);
+    for (Token token :
+         distinct(last(history, params_.repetition_context_size))) {
+      float& logit = logits[token];
+      logit = logit < 0 ? logit * penalty : logit / penalty;
+    }
+  }
+  if (params_.presence_penalty != 0) {
+    auto penalty = static_cast<float>(params_.presence_penalty);
+    for (Token token : distinct(last(history, params_.presence_context_size))) {
+      logits[token] -= penalty;
+    }
+  }
+  if (params_.frequency_penalty != 0) {
+    auto penalty = static_cast<float>(params_.frequency_penalty);
+    for (Token token : last(history, params_.frequency_context_size)) {
+      logits[token] -= penalty;
+    }
+  }
+}
+
+Token Sampler::sample(std::span<const float> logits, std::uint64_t position) {
+  CHECK(!logits.empty());
+  if (params_.temperature == 0) {
+    return static_cast<Token>(
+        std::max_element(logits.begin(), logits.end()) - logits.begin()
+    );
+  }
+  double log_sum = log_sum_exp(logits);
+  candidates_.clear();
+  candidates_.reserve(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    candidates_.push_back(
+        {static_cast<Token>(i), static_cast<float>(logits[i] - log_sum)}
+    );
+  }
+  if (params_.top_p > 0 && params_.top_p < 1) {
+    keep_top_p();
+  }
+  if (params_.min_p > 0) {
+    keep_min_p();
+  }
+  if (params_.xtc_probability > 0) {
+    exclude_top_choices(position);
+  }
+  if (params_.top_k > 0) {
+    keep_top_k();
+  }
+  return draw(position);
+}
+
+// Keeps the most likely tokens until their mass reaches top_p of the whole,
+// and all that are as likely as the last of them. A heap gives them in order
+// without sorting the vocabulary.
+void Sampler::keep_top_p() {
+  auto less_likely = [](const Candidate& a, const Candidate& b) {
+    return a.logprob < b.logprob;
+  };
+  double total = 0;
+  for (const Candidate& candidate : candidates_) {
+    total += std::exp(static_cast<double>(candidate.logprob));
+  }
+  std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
+  double wanted = params_.top_p * total;
+  double mass = 0;
+  auto heap_end = candidates_.end();
+  float threshold = candidates_.front().logprob;
+  while (heap_end != candidates_.begin()) {
+    float next = candidates_.front().logprob;
+    if (mass >= wanted && next < threshold) {
+      break;
+    }
+    threshold = next;
+    mass += std::exp(static_cast<double>(next));
+    std::pop_heap(candidates_.begin(), heap_end, less_likely);
+    --heap_end;
+  }
+  candidates_.erase(candidates_.begin(), heap_end);
+}
+
+void Sampler::keep_min_p() {
+  auto more_likely = [](const Candidate& a, const Candidate& b) {
+    return a.logprob > b.logprob;
+  };
+  std::size_t keep = std::min(params_.min_tokens_to_keep, candidates_.size());
+  std::nth_element(
+      candidates_.begin(),
+      candidates_.begin() + static_cast<std::ptrdiff_t>(keep) - 1,
+      candidates_.end(),
+      more_likely
+  );
+  float top = std::max_element(
+                  candidates_.begin(),
+                  candidates_.begin() + static_cast<std::ptrdiff_t>(keep),
+                  [](const Candidate& a, const Candidate& b) {
+                    return a.logprob < b.logprob;
+                  }
+  )->logprob;
+  auto threshold = static_cast<float>(top + std::log(params_.min_p));
+  auto rest = candidates_.begin() + static_cast<std::ptrdiff_t>(keep);
+  candidates_.erase(
+      std::remove_if(
+          rest,
+          candidates_.end(),
+          [&](const Candidate& c) { return c.logprob < threshold; }
+      ),
+      candidates_.end()
+  );
+}
+
+// XTC: sometimes leaves out all tokens above the threshold but the least
+// likely of them.
+void Sampler::exclude_top_choices(std::uint64_t position) {
+  if (uniform_at(seed_, position, kXtcDraw) > params_.xtc_probability) {
+    return;
+  }
+  double total = 0;
+  for (const Candidate& candidate : candidates_) {
+    total += std::exp(static_cast<double>(candidate.logprob));
+  }
+  auto probability = [&](const Candidate& candidate) {
+    return std::exp(static_cast<double>(candidate.logprob)) / total;
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates_) {
+    double p = probability(candidate);
+    if (p > params_.xtc_threshold) {
+      least = std::min(least, p);
+    }
+  }
+  auto special = [&](Token token) {
+    const auto& tokens = params_.xtc_special_tokens;
+    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+  };
+  candidates_.erase(
+      std::remove_if(
+          candidates_.begin(),
+          candidates_.end(),
+          [&](const Candidate& c) {
+            return probability(c) > least && !special(c.token);
+          }
+      ),
+      candidates_.end()
+  );
+}
+
+void Sampler::keep_top_k() {
+  if (params_.top_k >= candidates_.size()) {
+    return;
+  }
+  auto k = static_cast<std::ptrdiff_t>(params_.top_k);
+  std::nth_element(
+      candidates_.begin(),
+      candidates_.begin() + k - 1,
+      candidates_.end(),
+      [](const Candidate& a, const Candidate& b) {
+        return a.logprob != b.logprob ? a.logprob > b.logprob
+                                      : a.token < b.token;
+      }
+  );
+  candidates_.erase(candidates_.begin() + k, candidates_.end());
+}
+
+Token Sampler::draw(std::uint64_t position) const {
+  CHECK(!candidates_.empty());
+  float top = candidates_.front().logprob;
+  for (const Candidate& candidate : candidates_) {
+    top = std::max(top, candidate.logprob);
+  }
+  auto weight = [&](const Candidate& candidate) {
+    return std::exp(
+        (static_cast<double>(candidate.logprob) - top) / params_.temperature
+    );
+  };
+  double total = 0;
+  for (const Candidate& candidate : candidates_) {
+    total += weight(candidate);
+  }
+  double left = uniform_at(seed_, position, kTokenDraw) * total;
+  const Candidate* chosen = nullptr;
+  for (const Candidate& candidate : candidates_) {
+    double w = weight(candidate);
+    if (w > 0) {
+      chosen = &candidate;
+    }
+    left -= w;
+    if (left < 0) {
+      break;
+    }
+  }
+  CHECK(chosen != nullptr);
+  return chosen->token;
+}
+
+double log_sum_exp(std::span<const float> logits) {
+  float top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (float logit : logits) {
+    sum += std::exp(static_cast<double>(logit - top));
+  }
+  return top + std::log(sum);
+}
+
+std::vector<TokenLogprob> top_logprobs(
+    std::span<const float> logits, double log_sum, std::size_t n
+) {
+  std::vector<Token> order(logits.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = static_cast<Token>(i);
+  }
+  n = std::min(n, order.size());
+  std::partial_sort(
+      order.begin(),
+      order.begin() + static_cast<std::ptrdiff_t>(n),
+      order.end(),
+      [&](Token a, Token b) {
+        return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+      }
+  );
+  std::vector<TokenLogprob> result;
+  for (std::size_t i = 0; i < n; ++i) {
+    result.push_back({order[i], static_cast<float>(logits[order[i]] - log_sum)}
+    );
+  }
+  return result;
+}
+
+}  // namespace afterglow

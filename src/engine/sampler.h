@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/token.h"
+#include "engine/request.h"
+
+namespace afterglow {
+
+/// Chooses tokens from logits as mlx_lm.sample_utils does: penalties and bias
+/// change the logits, then top-p, min-p, XTC and top-k narrow the choice, in
+/// this order, then one draw at the temperature decides.
+/// Thread: one thread at a time.
+class Sampler {
+ public:
+  /// Requires: params are valid.
+  explicit Sampler(SamplingParams params);
+
+  /// Changes the logits by bias and penalties. `history` is prompt and answer
+  /// so far. Shape: logits [vocab].
+  void process(std::span<float> logits, std::span<const Token> history) const;
+
+  /// The next token, which will stand at `position`. Equal logits: the lowest
+  /// id when greedy. Shape: logits [vocab], processed.
+  Token sample(std::span<const float> logits, std::uint64_t position);
+
+ private:
+  struct Candidate {
+    Token token;
+    float logprob;
+  };
+
+  void keep_top_p();
+  void keep_min_p();
+  void exclude_top_choices(std::uint64_t position);
+  void keep_top_k();
+  Token draw(std::uint64_t position) const;
+
+  SamplingParams params_;
+  std::uint64_t seed_;
+  std::vector<Candidate> candidates_;  // of the current draw
+};
+
+/// log(sum(exp(logits))).
+double log_sum_exp(std::span<const float> logits);
+
+/// The n most likely tokens, most likely first, with log-probabilities.
+std::vector<TokenLogprob> top_logprobs(
+    std::span<const float> logits, double log_sum, std::size_t n
+);
+
+}  // namespace afterglow

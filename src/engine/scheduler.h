@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request.h"
+#include "engine/runner.h"
+#include "engine/sequence.h"
+#include "engine/step_pacer.h"
+#include "kv/prompt_cache.h"
+#include "store/store.h"
+
+namespace afterglow {
+
+struct SchedulerOptions {
+  BlockId root;                         // below which this model's blocks lie
+  std::size_t decode_concurrency = 32;  // sequences at once
+  std::size_t prompt_concurrency = 8;   // of these, still reading prompts
+  std::size_t queue_limit = 256;
+  std::uint64_t kv_limit_bytes = CacheLimits::kUnlimited;  // running and idle
+  std::size_t min_match_tokens = 32;  // shorter matches are computed again
+  StepPacer::Limits pacing;
+};
+
+/// Runs many requests as one ragged batch, step by step, on the thread that
+/// calls run(): the generation thread. It never touches the file system and
+/// never waits for a client.
+/// Thread: all but run() from any thread.
+class Scheduler {
+ public:
+  /// store may be null. Requires: all outlive the scheduler's run(); the
+  /// store's pending restores end before the scheduler is destroyed.
+  Scheduler(
+      Runner& runner, PromptCache& cache, Store* store, SchedulerOptions options
+  );
+
+  /// Errors as Engine::submit.
+  Result<RequestId> submit(GenerationRequest request);
+  void cancel(RequestId id);
+
+  /// Works until stop(); then ends all requests as cancelled and returns.
+  void run();
+
+  /// Refuses new requests from now on.
+  void close();
+  /// Waits until no request is left. False: the deadline passed first.
+  bool wait_idle(std::chrono::steady_clock::time_point deadline);
+  void stop();
+
+  struct Load {
+    std::size_t running = 0;  // restoring ones included
+    std::size_t queued = 0;
+  };
+  Load load() const;
+
+ private:
+  using SequencePtr = std::shared_ptr<Sequence>;
+
+  Status check(const GenerationRequest& request) const;
+
+  // The generation thread.
+  bool take_inbox();
+  void end_cancelled();
+  void admit();
+  bool has_room(const Sequence& sequence);
+  bool shared_prefix_is_coming(const Sequence& sequence) const;
+  void look_up(SequencePtr sequence);
+  void start(SequencePtr sequence, const Restored& restored);
+  void step();
+  void rerun_alone(const Error& error);
+  void advance(const std::vector<StepItem>& items);
+  void ended(RequestId id);
+  void end_all();
+  std::vector<StepItem> next_items();
+  void publish_load();
+
+  Runner& runner_;
+  PromptCache& cache_;
+  Store* store_;
+  const SchedulerOptions options_;
+
+  // Of the generation thread.
+  std::deque<SequencePtr> queue_;
+  std::unordered_map<RequestId, SequencePtr> restoring_;
+  std::vector<SequencePtr> running_;
+  StepPacer pacer_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;  // of the generation thread
+  std::condition_variable idle_;
+  // Guarded by mutex_:
+  std::vector<SequencePtr> arrived_;
+  std::vector<std::pair<RequestId, Restored>> restored_;
+  std::unordered_map<RequestId, SequencePtr> live_;
+  std::vector<SequencePtr> in_step_;
+  std::uint64_t signals_ = 0;
+  std::uint64_t seen_signals_ = 0;
+  RequestId last_id_ = 0;
+  bool closed_ = false;
+  bool stopping_ = false;
+
+  std::atomic<bool> cancel_step_{false};
+  std::atomic<std::size_t> running_count_{0};
+};
+
+}  // namespace afterglow

@@ -1,0 +1,183 @@
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace afterglow {
+namespace {
+
+double milliseconds(Sequence::Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+std::size_t pages_for(std::size_t tokens) {
+  return (tokens + kPageTokens - 1) / kPageTokens;
+}
+
+}  // namespace
+
+Sequence::Sequence(RequestId id, GenerationRequest request)
+    : id_(id), request_(std::move(request)), sampler_(request_.sampling) {}
+
+std::size_t Sequence::max_pages() const {
+  return pages_for(request_.prompt.size() + request_.max_tokens);
+}
+
+void Sequence::prepare(Runner& runner) {
+  began_ = Clock::now();
+  bool waited_for_disk = restore_started_ != Clock::time_point{};
+  timings_.queue_ms =
+      milliseconds((waited_for_disk ? restore_started_ : began_) - submitted_);
+  timings_.restore_ms =
+      waited_for_disk ? milliseconds(began_ - restore_started_) : 0;
+  kv_ = runner.new_kv();
+  logits_.resize(runner.vocab_size());
+  tokens_ = request_.prompt;
+  tokens_.reserve(request_.prompt.size() + request_.max_tokens);
+}
+
+void Sequence::begin_uncached(Runner& runner) {
+  prepare(runner);
+  timings_.prompt_n = request_.prompt.size();
+}
+
+void Sequence::begin(
+    Runner& runner,
+    PromptCache& cache,
+    const BlockId& root,
+    const Restored& restored
+) {
+  CHECK(restored.tokens < request_.prompt.size());
+  prepare(runner);
+  timings_.cache_n = restored.tokens;
+  timings_.cache_disk_n = std::min(restored.disk_tokens, restored.tokens);
+  timings_.cache_ram_n = timings_.cache_n - timings_.cache_disk_n;
+  timings_.prompt_n = request_.prompt.size() - restored.tokens;
+  if (restored.tokens > 0) {
+    std::vector<PagePtr> pages;
+    for (std::size_t i = 0; i < pages_for(restored.tokens); ++i) {
+      CHECK(restored.path[i].page != nullptr);
+      pages.push_back(restored.path[i].page);
+    }
+    kv_->restore(pages, restored.tokens);
+    CHECK(kv_->length() == restored.tokens);
+  }
+  std::span<const PathBlock> full(
+      restored.path.data(), restored.tokens / kPageTokens
+  );
+  trail_ = cache.start(root, full, request_.boundaries);
+  recording_ = true;
+}
+
+StepItem Sequence::next(std::size_t budget) {
+  StepItem item;
+  item.kv = kv_.get();
+  std::size_t start = kv_->length();
+  std::size_t count = decoding() ? 1 : std::min(budget, prompt_left());
+  CHECK(start + count <= tokens_.size());
+  item.tokens = std::span(tokens_).subspan(start, count);
+  if (start + count == tokens_.size()) {
+    item.logits = logits_;
+  }
+  return item;
+}
+
+bool Sequence::advance(const StepItem& done) {
+  CHECK(kv_->length() <= tokens_.size());
+  seal_full_pages();
+  if (cancelled() || !listening_) {
+    finish(FinishReason::kCancelled);
+    return true;
+  }
+  if (done.logits.empty()) {
+    send(Progress{kv_->length(), request_.prompt.size()});
+    return false;
+  }
+  return choose_token();
+}
+
+bool Sequence::choose_token() {
+  if (first_token_ == Clock::time_point{}) {
+    first_token_ = Clock::now();
+    timings_.prompt_ms = milliseconds(first_token_ - began_);
+    send(Progress{request_.prompt.size(), request_.prompt.size()});
+  }
+  sampler_.process(logits_, tokens_);
+  TokenOut out;
+  out.token = sampler_.sample(logits_, tokens_.size());
+  const std::vector<Token>& stops = request_.stop_tokens;
+  if (std::find(stops.begin(), stops.end(), out.token) != stops.end()) {
+    finish(FinishReason::kStop);
+    return true;
+  }
+  if (request_.logprobs) {
+    double log_sum = log_sum_exp(logits_);
+    out.logprob = static_cast<float>(logits_[out.token] - log_sum);
+    out.top_logprobs = top_logprobs(logits_, log_sum, request_.top_logprobs);
+  }
+  tokens_.push_back(out.token);
+  ++timings_.predicted_n;
+  send(std::move(out));
+  if (timings_.predicted_n == request_.max_tokens) {
+    finish(FinishReason::kLength);
+    return true;
+  }
+  return false;
+}
+
+void Sequence::seal_full_pages() {
+  while (recording_ && trail_.length() + kPageTokens <= kv_->length()) {
+    std::size_t start = trail_.length();
+    trail_.append(
+        std::span<const Token>(tokens_).subspan(start, kPageTokens),
+        kv_->seal(start / kPageTokens)
+    );
+    // The trail is closed when RAM could not hold the page.
+    recording_ = trail_.length() == start + kPageTokens;
+  }
+}
+
+void Sequence::seal_tail() {
+  if (!recording_) {
+    return;
+  }
+  seal_full_pages();
+  std::size_t start = trail_.length();
+  if (recording_ && start < kv_->length()) {
+    trail_.append(
+        std::span<const Token>(tokens_).subspan(start, kv_->length() - start),
+        kv_->seal(start / kPageTokens)
+    );
+  }
+  recording_ = false;
+  trail_ = Trail();
+}
+
+void Sequence::finish(FinishReason reason) {
+  if (kv_ != nullptr) {
+    seal_tail();
+    kv_.reset();
+  }
+  if (first_token_ != Clock::time_point{}) {
+    timings_.predicted_ms = milliseconds(Clock::now() - first_token_);
+  }
+  send(Finished{reason, timings_});
+}
+
+void Sequence::fail(Error error) {
+  if (kv_ != nullptr) {
+    seal_tail();
+    kv_.reset();
+  }
+  send(Failed{std::move(error)});
+}
+
+void Sequence::send(Event event) {
+  if (listening_) {
+    listening_ = request_.sink->send(std::move(event));
+  }
+}
+
+}  // namespace afterglow

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+
+namespace afterglow {
+
+/// Sizes steps by time: enough tokens to keep the cores busy, few enough that
+/// nobody waits long for the step to end. How a prompt is cut into steps
+/// never changes its KV.
+class StepPacer {
+ public:
+  struct Limits {
+    double seconds = 0.1;
+    std::size_t min_tokens = 32;
+    std::size_t max_tokens = 128;
+  };
+
+  explicit StepPacer(Limits limits) : limits_(limits) {}
+
+  /// Prompt tokens the next step should read.
+  std::size_t budget() const;
+  /// A step of that many tokens took so long.
+  void record(std::size_t tokens, double seconds);
+
+ private:
+  Limits limits_;
+  double seconds_per_token_ = 0;  // 0: nothing measured yet
+};
+
+}  // namespace afterglow
