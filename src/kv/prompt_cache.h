@@ -103,7 +103,7 @@ class Match {
 /// Thread: one thread at a time; must not outlive the cache.
 class Trail {
  public:
-  Trail() = default;
+  Trail();
   ~Trail();
   Trail(Trail&& other) noexcept;
   Trail& operator=(Trail&& other) noexcept;
