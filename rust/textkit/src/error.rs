@@ -1,0 +1,57 @@
+//! The one error type of the crate; `Code` is mirrored in textkit.h.
+
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Code {
+    /// The caller's input is wrong: text, arguments, a refused conversation.
+    InvalidArgument = 1,
+    /// Understood, but not something this crate can do.
+    Unsupported = 2,
+    /// A tokenizer description that contradicts itself or does not parse.
+    Corrupt = 3,
+    /// A broken promise inside the crate or one of its libraries.
+    Internal = 4,
+}
+
+#[derive(Debug)]
+pub struct Error {
+    pub code: Code,
+    pub message: String,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, message)
+    }
+
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(Code::Unsupported, message)
+    }
+
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(Code::Corrupt, message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

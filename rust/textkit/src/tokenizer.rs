@@ -1,0 +1,327 @@
+//! Text to token ids and back.
+
+use serde_json::Value;
+use tokenizers::tokenizer::{
+    AddedToken, AddedVocabulary, Model, OffsetType, PreTokenizer,
+    Tokenizer as HfTokenizer,
+};
+
+use crate::error::{Error, Result};
+use crate::pieces::{PieceRule, Pieces};
+use crate::stream::Decoder;
+
+/// Ids with a role; -1 where the vocabulary has none.
+#[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
+pub struct SpecialIds {
+    pub bos: i32,
+    pub eos: i32,
+    pub unk: i32,
+    pub pad: i32,
+    pub eot: i32,
+    pub add_bos: bool,
+    pub add_eos: bool,
+}
+
+impl Default for SpecialIds {
+    fn default() -> Self {
+        Self {
+            bos: -1,
+            eos: -1,
+            unk: -1,
+            pad: -1,
+            eot: -1,
+            add_bos: false,
+            add_eos: false,
+        }
+    }
+}
+
+impl SpecialIds {
+    pub fn unk(&self) -> Option<usize> {
+        usize::try_from(self.unk).ok()
+    }
+
+    pub fn check(&self, tokens: usize) -> Result<()> {
+        let ids = [
+            ("bos", self.bos),
+            ("eos", self.eos),
+            ("unknown", self.unk),
+            ("padding", self.pad),
+            ("eot", self.eot),
+        ];
+        for (name, id) in ids {
+            if id < -1 || id >= tokens as i32 {
+                return Err(Error::corrupt(format!(
+                    "the {name} token's id {id} is outside the vocabulary of \
+                     {tokens} tokens"
+                )));
+            }
+        }
+        let wanted = [
+            ("bos", self.add_bos, self.bos),
+            ("eos", self.add_eos, self.eos),
+        ];
+        for (name, add, id) in wanted {
+            if add && id < 0 {
+                return Err(Error::corrupt(format!(
+                    "add_{name}_token is set but there is no {name} token"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tokenizer. Thread: all methods are safe from any thread at once.
+pub struct Tokenizer {
+    hf: HfTokenizer,
+    /// The added tokens with special ones left out of matching.
+    plain: AddedVocabulary,
+    pieces: Pieces,
+    is_special: Vec<bool>,
+    strip_left: usize,
+    first_drops: Option<String>,
+    special: SpecialIds,
+    /// The post-processor of a tokenizer.json adds special tokens by itself.
+    post_process: bool,
+}
+
+impl Tokenizer {
+    pub fn new(
+        hf: HfTokenizer,
+        pieces: Pieces,
+        is_special: Vec<bool>,
+        strip_left: usize,
+        special: SpecialIds,
+    ) -> Self {
+        let mut plain = hf.get_added_vocabulary().clone();
+        plain.set_encode_special_tokens(true);
+        Self {
+            hf,
+            plain,
+            pieces,
+            is_special,
+            strip_left,
+            first_drops: None,
+            special,
+            post_process: false,
+        }
+    }
+
+    /// Reads a tokenizer.json and, for the roles of special tokens, the
+    /// tokenizer_config.json beside it (may be empty).
+    pub fn from_json(json: &[u8], config: &[u8]) -> Result<Self> {
+        let parts: Value = serde_json::from_slice(json)
+            .map_err(|e| Error::corrupt(format!("tokenizer.json: {e}")))?;
+        let rule = PieceRule::from_decoder(&parts["decoder"])?;
+        drop(parts);
+        let mut hf = HfTokenizer::from_bytes(json)
+            .map_err(|e| Error::corrupt(format!("tokenizer.json: {e}")))?;
+        // Cutting and padding belong to training batches.
+        hf.with_padding(None);
+        hf.with_truncation(None)
+            .map_err(|e| Error::internal(format!("truncation: {e}")))?;
+        let config = if config.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(config).map_err(|e| {
+                Error::corrupt(format!("tokenizer_config.json: {e}"))
+            })?
+        };
+        add_configured_tokens(&mut hf, &config)?;
+
+        let added = hf.get_added_vocabulary();
+        let count = hf
+            .get_vocab(true)
+            .values()
+            .max()
+            .map_or(0, |id| *id as usize + 1);
+        if count == 0 {
+            return Err(Error::corrupt(
+                "tokenizer.json: the vocabulary is empty",
+            ));
+        }
+        let mut pieces = Pieces::default();
+        let mut is_special = vec![false; count];
+        for (id, special) in is_special.iter_mut().enumerate() {
+            let token = hf.id_to_token(id as u32).unwrap_or_default();
+            pieces.push(&rule.bytes(&token));
+            *special = added
+                .get_added_tokens_decoder()
+                .get(&(id as u32))
+                .is_some_and(|token| token.special);
+        }
+        let special = SpecialIds {
+            bos: configured_id(&hf, &config, "bos_token")?,
+            eos: configured_id(&hf, &config, "eos_token")?,
+            unk: configured_id(&hf, &config, "unk_token")?,
+            pad: configured_id(&hf, &config, "pad_token")?,
+            ..SpecialIds::default()
+        };
+        let mut made =
+            Self::new(hf, pieces, is_special, rule.strip_left, special);
+        made.first_drops = rule.first_drops;
+        made.post_process = true;
+        Ok(made)
+    }
+
+    /// The ids of a text. `parse_special` says whether the text of a special
+    /// token becomes that token; it must be off for text of users.
+    pub fn encode(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+    ) -> Result<Vec<i32>> {
+        let failed = |e| Error::internal(format!("cannot encode: {e}"));
+        let added = if parse_special {
+            self.hf.get_added_vocabulary()
+        } else {
+            &self.plain
+        };
+        let mut parts =
+            added.extract_and_normalize(self.hf.get_normalizer(), text);
+        if let Some(pre_tokenizer) = self.hf.get_pre_tokenizer() {
+            pre_tokenizer.pre_tokenize(&mut parts).map_err(failed)?;
+        }
+        self.hf
+            .get_model()
+            .tokenize_in_pretokenized(&mut parts, None)
+            .map_err(failed)?;
+        let mut encoding = parts
+            .into_encoding(None, 0, OffsetType::None)
+            .map_err(failed)?;
+        if self.post_process {
+            encoding = self
+                .hf
+                .post_process(encoding, None, add_special)
+                .map_err(failed)?;
+        }
+        let own = add_special && !self.post_process;
+        let mut ids = Vec::with_capacity(encoding.get_ids().len() + 2);
+        if own && self.special.add_bos {
+            ids.push(self.special.bos);
+        }
+        ids.extend(encoding.get_ids().iter().map(|id| *id as i32));
+        if own && self.special.add_eos {
+            ids.push(self.special.eos);
+        }
+        Ok(ids)
+    }
+
+    /// The text of ids; bytes that are no UTF-8 become U+FFFD. Ids outside
+    /// the vocabulary stand for nothing.
+    pub fn decode(&self, ids: &[i32], skip_special: bool) -> String {
+        let mut decoder = Decoder::new(self, skip_special);
+        let mut text = String::new();
+        for id in ids {
+            decoder.push(self, *id, &mut text);
+        }
+        decoder.flush(self, &mut text);
+        text
+    }
+
+    /// One more than the largest id.
+    pub fn vocab_size(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub fn is_special(&self, id: i32) -> bool {
+        usize::try_from(id)
+            .ok()
+            .and_then(|id| self.is_special.get(id))
+            .copied()
+            .unwrap_or(false)
+    }
+
+    /// The bytes a token adds to a text, spaces at the start included.
+    pub fn piece(&self, id: i32) -> &[u8] {
+        self.pieces.get(id)
+    }
+
+    /// The bytes of a token that begins a text, before `strip_left`.
+    pub(crate) fn first_piece(&self, id: i32) -> std::borrow::Cow<'_, [u8]> {
+        let (Some(mark), Ok(index)) = (&self.first_drops, u32::try_from(id))
+        else {
+            return self.piece(id).into();
+        };
+        let token = self.hf.id_to_token(index).unwrap_or_default();
+        token.replace(mark.as_str(), "").into_bytes().into()
+    }
+
+    /// Spaces dropped at the start of a decoded text.
+    pub(crate) fn strip_left(&self) -> usize {
+        self.strip_left
+    }
+
+    pub fn special(&self) -> &SpecialIds {
+        &self.special
+    }
+
+    /// The id whose token is written so in the vocabulary.
+    pub fn token_to_id(&self, token: &str) -> Option<i32> {
+        self.hf.token_to_id(token).map(|id| id as i32)
+    }
+}
+
+/// A token of the configuration: a string or an object with `content`.
+fn token_text(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value["content"].as_str())
+}
+
+fn configured_id(hf: &HfTokenizer, config: &Value, key: &str) -> Result<i32> {
+    let Some(text) = token_text(&config[key]) else {
+        return Ok(-1);
+    };
+    match hf.token_to_id(text) {
+        Some(id) => Ok(id as i32),
+        None => Err(Error::corrupt(format!(
+            "tokenizer_config.json: {key} '{text}' is not in the vocabulary"
+        ))),
+    }
+}
+
+/// Adds the tokens that only tokenizer_config.json names, as transformers
+/// does when it loads the pair.
+fn add_configured_tokens(hf: &mut HfTokenizer, config: &Value) -> Result<()> {
+    let Some(tokens) = config["added_tokens_decoder"].as_object() else {
+        return Ok(());
+    };
+    let mut missing: Vec<(u32, AddedToken)> = Vec::new();
+    for (id, token) in tokens {
+        let content = token["content"].as_str().unwrap_or_default();
+        let known = hf.get_added_vocabulary().get_vocab().get(content);
+        if known.is_some() || content.is_empty() {
+            continue;
+        }
+        let id = id.parse().map_err(|_| {
+            Error::corrupt(format!(
+                "tokenizer_config.json: added token id '{id}'"
+            ))
+        })?;
+        let flag = |key: &str| token[key].as_bool().unwrap_or(false);
+        missing.push((
+            id,
+            AddedToken::from(content, flag("special"))
+                .normalized(flag("normalized"))
+                .lstrip(flag("lstrip"))
+                .rstrip(flag("rstrip"))
+                .single_word(flag("single_word")),
+        ));
+    }
+    missing.sort_by_key(|(id, _)| *id);
+    for (id, token) in missing {
+        let content = token.content.clone();
+        hf.add_tokens([token]).map_err(|e| {
+            Error::corrupt(format!("tokenizer_config.json: {content}: {e}"))
+        })?;
+        if hf.token_to_id(&content) != Some(id) {
+            return Err(Error::corrupt(format!(
+                "tokenizer_config.json: added token '{content}' has id {id}, \
+                 which does not follow the vocabulary of tokenizer.json"
+            )));
+        }
+    }
+    Ok(())
+}
