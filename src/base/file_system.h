@@ -15,6 +15,7 @@ namespace afterglow {
 struct FileInfo {
   std::uint64_t bytes = 0;
   std::int64_t mtime_ns = 0;  // since the Unix epoch
+  std::uint64_t inode = 0;    // equal for two names of one file
   bool is_directory = false;
   bool is_regular = false;
 };
@@ -61,6 +62,7 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
+  /// Opens for reading; locks and set_mtime work too.
   virtual Result<std::unique_ptr<File>> open(std::string_view name) = 0;
   /// Creates the file for writing, mode 0600; kExists if it is there.
   virtual Result<std::unique_ptr<File>> create(std::string_view name) = 0;
@@ -80,13 +82,23 @@ class FileSystem {
   /// Makes created, linked, renamed and removed names durable.
   virtual Status sync_directory(std::string_view name) = 0;
   virtual Result<FreeSpace> free_space() = 0;
+  /// True on a file system of another machine (NFS, SMB, ...), whose locks
+  /// and syncs may promise less.
+  virtual bool is_network() const { return false; }
 };
+
+/// Checks a name against FileSystem's rules; "" passes only as a directory.
+/// Errors: kPermission, naming the operation and the name.
+Status check_file_name(
+    std::string_view operation, std::string_view name, bool may_be_root
+);
 
 /// Opens (creating it with mode 0700 if missing) the directory at path.
 /// Errors: kPermission when it is not owned by this user or others may write
 /// to it; the message says which and what to type.
+/// use_openat2 false: walk names part by part, as on systems without openat2.
 Result<std::unique_ptr<FileSystem>> open_posix_file_system(
-    const std::string& path
+    const std::string& path, bool use_openat2 = true
 );
 
 }  // namespace afterglow
