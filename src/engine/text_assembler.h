@@ -15,7 +15,7 @@ namespace afterglow {
 /// Thread: one thread at a time.
 class TextAssembler {
  public:
-  /// The tokenizer must outlive it.
+  /// Requires: no stop string is empty; the tokenizer outlives it.
   TextAssembler(const Tokenizer& tokenizer, std::vector<std::string> stops);
 
   /// The text that is now certain; empty while a character is incomplete or

@@ -1,0 +1,267 @@
+#include "engine/engine.h"
+
+#include <unistd.h>
+
+#include <future>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/file_system.h"
+#include "base/thread_pool.h"
+#include "engine/model_runner.h"
+#include "engine/prompt_preparer.h"
+#include "engine/scheduler.h"
+#include "engine/tokenizer_source.h"
+#include "model/model.h"
+#include "ops/cpu/cpu_ops.h"
+#include "ops/mlx/mlx_ops.h"
+
+namespace afterglow {
+namespace {
+
+std::uint64_t physical_memory() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+int thread_count(const EngineOptions& options) {
+  if (options.threads > 0) {
+    return options.threads;
+  }
+  unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : static_cast<int>(cores);
+}
+
+Result<std::unique_ptr<Ops>> make_ops(
+    const EngineOptions& options, ThreadPool& pool
+) {
+  if (options.backend == Backend::kMlx) {
+    return make_mlx_ops(pool);
+  }
+  return make_cpu_ops(pool, options.activations);
+}
+
+class LoadedEngine : public Engine {
+ public:
+  explicit LoadedEngine(const EngineOptions& options) : options_(options) {}
+
+  ~LoadedEngine() override {
+    if (thread_.joinable()) {
+      if (scheduler_) {
+        scheduler_->stop();
+      }
+      thread_.join();
+    }
+    store_.reset();  // its I/O threads call into the scheduler and the cache
+  }
+
+  Status start() {
+    std::promise<Status> ready;
+    std::future<Status> outcome = ready.get_future();
+    thread_ = std::thread([this, &ready] { generate(ready); });
+    return outcome.get();
+  }
+
+  const ModelInfo& info() const override { return info_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+
+  Result<PreparedPrompt> prepare_chat(
+      std::string_view messages_json,
+      std::string_view tools_json,
+      std::string_view kwargs_json
+  ) const override {
+    return preparer_->chat(messages_json, tools_json, kwargs_json);
+  }
+  Result<PreparedPrompt> prepare_text(std::string_view text) const override {
+    return preparer_->text(text);
+  }
+
+  Result<RequestId> submit(GenerationRequest request) override {
+    request.cache = request.cache && cacheable_;
+    return scheduler_->submit(std::move(request));
+  }
+  void cancel(RequestId id) override { scheduler_->cancel(id); }
+
+  EngineReport report() const override {
+    Scheduler::Load load = scheduler_->load();
+    EngineReport report;
+    report.cache = cache_->stats();
+    if (store_) {
+      report.store = store_->stats();
+    }
+    report.running = load.running;
+    report.queued = load.queued;
+    return report;
+  }
+
+  std::vector<EntryRecord> cache_entries() const override {
+    return cache_->entries();
+  }
+
+  FlushReport flush(std::chrono::steady_clock::time_point deadline) override {
+    return store_ ? store_->flush(deadline) : FlushReport{.complete = true};
+  }
+
+  bool shutdown(
+      std::chrono::steady_clock::time_point deadline,
+      std::chrono::steady_clock::time_point flush_deadline
+  ) override {
+    scheduler_->close();
+    bool all_ended = scheduler_->wait_idle(deadline);
+    scheduler_->stop();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    FlushReport report = flush(flush_deadline);
+    return all_ended && report.complete && report.failed_blocks == 0;
+  }
+
+ private:
+  // The generation thread: whatever the backend owns lives and dies here.
+  void generate(std::promise<Status>& ready) {
+    ThreadPool pool(thread_count(options_));
+    Result<std::unique_ptr<Ops>> ops = make_ops(options_, pool);
+    if (!ops.ok()) {
+      ready.set_value(ops.error());
+      return;
+    }
+    Result<Model> model = load_model(options_.model, **ops);
+    if (!model.ok()) {
+      ready.set_value(model.error());
+      return;
+    }
+    ModelRunner runner(**ops, *model);
+    Status opened = open(runner, **ops, *model);
+    bool ok = opened.ok();
+    ready.set_value(std::move(opened));
+    if (ok) {
+      scheduler_->run();
+    }
+  }
+
+  Status open(ModelRunner& runner, const Ops& ops, const Model& model) {
+    if (Status text = open_text(model.tokenizer); !text.ok()) {
+      return text;
+    }
+    info_ = describe(ops, model);
+    cacheable_ = model.layout.cacheable;
+    std::uint64_t memory = physical_memory();
+    CacheLimits limits;
+    limits.ram_bytes = options_.prompt_cache_bytes.value_or(memory / 4);
+    limits.entries =
+        options_.prompt_cache_size.value_or(CacheLimits::kUnlimited);
+    bool with_disk = !options_.prompt_cache_dir.empty();
+    cache_ = std::make_unique<PromptCache>(
+        model.layout.page_bytes(), limits, with_disk
+    );
+    if (with_disk) {
+      if (Status opened = open_store(runner.pool(), model); !opened.ok()) {
+        return opened;
+      }
+    }
+    std::uint64_t memory_limit =
+        options_.memory_limit.value_or(memory / 10 * 8);
+    if (memory_limit <= info_.weight_bytes) {
+      return Error{
+          Code::kInvalidArgument,
+          "[engine.load] --memory-limit of " + std::to_string(memory_limit) +
+              " bytes is not more than the model's weights, " +
+              std::to_string(info_.weight_bytes) + " bytes"};
+    }
+    SchedulerOptions options;
+    options.root = root_id(model.fingerprint, model.kv_spec, "");
+    options.decode_concurrency = options_.decode_concurrency;
+    options.prompt_concurrency = options_.prompt_concurrency;
+    options.queue_limit = options_.queue_limit;
+    options.kv_limit_bytes = memory_limit - info_.weight_bytes;
+    options.min_match_tokens = limits.min_match_tokens;
+    scheduler_ =
+        std::make_unique<Scheduler>(runner, *cache_, store_.get(), options);
+    return {};
+  }
+
+  Status open_text(const TokenizerSource& source) {
+    Result<Tokenizer> tokenizer = make_tokenizer(source);
+    if (!tokenizer.ok()) {
+      return tokenizer.error();
+    }
+    tokenizer_.emplace(std::move(*tokenizer));
+    const std::string& chat = options_.chat_template.empty()
+                                  ? source.chat_template
+                                  : options_.chat_template;
+    if (!chat.empty()) {
+      Result<ChatTemplate> made = ChatTemplate::create(
+          chat, ChatTemplate::SpecialTokens::of(*tokenizer_)
+      );
+      if (!made.ok()) {
+        return made.error();
+      }
+      chat_.emplace(std::move(*made));
+    }
+    preparer_.emplace(*tokenizer_, chat_);
+    return {};
+  }
+
+  Status open_store(PagePool& pool, const Model& model) {
+    Result<std::unique_ptr<FileSystem>> files =
+        open_posix_file_system(options_.prompt_cache_dir);
+    if (!files.ok()) {
+      return files.error();
+    }
+    pool_.emplace(pool);
+    StoreOptions options;
+    options.fingerprint = model.fingerprint;
+    options.spec = model.kv_spec;
+    options.layout = model.layout;
+    options.model_name = model.name;
+    options.disk_bytes = options_.prompt_cache_disk_bytes.value_or(0);
+    Result<std::unique_ptr<Store>> store =
+        Store::open(std::move(*files), options, *cache_, *pool_);
+    if (!store.ok()) {
+      return store.error();
+    }
+    store_ = std::move(*store);
+    return {};
+  }
+
+  static ModelInfo describe(const Ops& ops, const Model& model) {
+    ModelInfo info;
+    info.name = model.name;
+    info.path = model.path;
+    info.architecture = model.architecture_name;
+    info.quantization = model.quantization;
+    info.backend = ops.describe();
+    info.vocab_size = model.vocab_size;
+    info.context_length = model.context_length;
+    info.parameters = model.parameters;
+    info.weight_bytes = ops.weight_bytes();
+    info.load_seconds = model.load_seconds;
+    info.stop_tokens = model.tokenizer.stop_tokens;
+    return info;
+  }
+
+  const EngineOptions options_;
+  ModelInfo info_;
+  bool cacheable_ = true;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> chat_;
+  std::optional<PromptPreparer> preparer_;
+  std::optional<PagePool> pool_;  // the runner's, kept alive for the store
+  std::unique_ptr<PromptCache> cache_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options) {
+  auto engine = std::make_unique<LoadedEngine>(options);
+  if (Status started = engine->start(); !started.ok()) {
+    return started.error();
+  }
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace afterglow

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/runner.h"
+
+namespace afterglow {
+
+/// A model whose KV is its tokens and whose next token is a hash of all
+/// tokens in its KV: a wrong, stale or crossed page shows at once.
+class FakeRunner : public Runner {
+ public:
+  static constexpr std::size_t kVocab = 97;
+
+  FakeRunner() : pool_(make_layout().page_bytes()) {}
+
+  const KvLayout& layout() const override { return layout_; }
+  std::size_t vocab_size() const override { return kVocab; }
+  std::size_t context_length() const override { return 8192; }
+  PagePool& pool() override { return pool_; }
+  std::unique_ptr<KvState> new_kv() override {
+    return std::make_unique<Kv>(pool_);
+  }
+
+  Status step(std::span<const StepItem> items, const std::atomic<bool>& cancel)
+      override {
+    if (before_step) {
+      if (Status status = before_step(items); !status.ok()) {
+        return status;
+      }
+    }
+    if (cancel.load()) {
+      return Error{Code::kCancelled, "cancelled"};
+    }
+    for (const StepItem& item : items) {
+      auto& kv = static_cast<Kv&>(*item.kv);
+      for (Token token : item.tokens) {
+        kv.append(token);
+        ++computed_tokens;
+      }
+      if (!item.logits.empty()) {
+        std::fill(item.logits.begin(), item.logits.end(), 0.0f);
+        item.logits[next_token(kv.tokens())] = 10;
+      }
+    }
+    return {};
+  }
+
+  /// What greedy decoding gives, computed straight from the tokens.
+  static Token next_token(std::span<const Token> tokens) {
+    std::uint64_t hash = 1469598103934665603u;
+    for (Token token : tokens) {
+      hash = (hash ^ static_cast<std::uint64_t>(token)) * 1099511628211u;
+    }
+    return static_cast<Token>((hash >> 32) % kVocab);
+  }
+  static std::vector<Token> answer(std::vector<Token> prompt, std::size_t n) {
+    std::size_t start = prompt.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      prompt.push_back(next_token(prompt));
+    }
+    return {prompt.begin() + static_cast<std::ptrdiff_t>(start), prompt.end()};
+  }
+
+  /// Called before each step on the generation thread; may fail it.
+  std::function<Status(std::span<const StepItem>)> before_step;
+  std::atomic<std::size_t> computed_tokens{0};
+
+ private:
+  class Kv : public KvState {
+   public:
+    explicit Kv(PagePool& pool) : pool_(pool) {}
+
+    std::size_t length() const override { return length_; }
+    void restore(std::span<const PagePtr> pages, std::size_t tokens) override {
+      CHECK(length_ == 0);
+      CHECK(pages.size() == (tokens + kPageTokens - 1) / kPageTokens);
+      for (const PagePtr& page : pages) {
+        std::shared_ptr<Page> copy = pool_.make();
+        std::memcpy(copy->data(), page->data(), page->size());
+        pages_.push_back(std::move(copy));
+      }
+      length_ = tokens;
+    }
+    PagePtr seal(std::size_t index) override {
+      CHECK(index * kPageTokens < length_);
+      std::shared_ptr<Page> copy = pool_.make();
+      std::memcpy(copy->data(), pages_[index]->data(), copy->size());
+      return copy;
+    }
+    void truncate(std::size_t tokens) override { length_ = tokens; }
+    std::size_t bytes() const override {
+      return pages_.size() * pool_.page_bytes();
+    }
+
+    void append(Token token) {
+      if (length_ == pages_.size() * kPageTokens) {
+        pages_.push_back(pool_.make());
+      }
+      cell(length_++) = static_cast<float>(token);
+    }
+    std::vector<Token> tokens() {
+      std::vector<Token> result;
+      for (std::size_t i = 0; i < length_; ++i) {
+        result.push_back(static_cast<Token>(cell(i)));
+      }
+      return result;
+    }
+
+   private:
+    float& cell(std::size_t i) {
+      Page& page = *pages_[i / kPageTokens];
+      return reinterpret_cast<float*>(page.data())[i % kPageTokens];
+    }
+
+    PagePool& pool_;
+    std::size_t length_ = 0;
+    std::vector<std::shared_ptr<Page>> pages_;
+  };
+
+  static KvLayout make_layout() {
+    KvLayout layout;
+    layout.layers.push_back({1, 1, 1, KvType::kF32, 0});
+    return layout;
+  }
+
+  KvLayout layout_ = make_layout();
+  PagePool pool_;
+};
+
+}  // namespace afterglow

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace afterglow {
+
+/// Turns messages and texts into tokens, and finds where the system prompt
+/// ends. Thread: safe from any thread.
+class PromptPreparer {
+ public:
+  /// Without a template, messages are joined as mlx_lm joins them. Both must
+  /// outlive the preparer.
+  PromptPreparer(
+      const Tokenizer& tokenizer, const std::optional<ChatTemplate>& chat
+  );
+
+  /// See Engine::prepare_chat.
+  Result<PreparedPrompt> chat(
+      std::string_view messages_json,
+      std::string_view tools_json,
+      std::string_view kwargs_json
+  ) const;
+  /// See Engine::prepare_text.
+  Result<PreparedPrompt> text(std::string_view text) const;
+
+ private:
+  const Tokenizer& tokenizer_;
+  const std::optional<ChatTemplate>& chat_;
+};
+
+}  // namespace afterglow

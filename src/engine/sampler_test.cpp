@@ -1,0 +1,192 @@
+#include "engine/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "engine/random.h"
+
+namespace afterglow {
+namespace {
+
+// The set of tokens drawn over many positions.
+std::set<Token> support(
+    const SamplingParams& params, const std::vector<float>& logits
+) {
+  Sampler sampler(params);
+  std::set<Token> seen;
+  for (std::uint64_t position = 0; position < 3000; ++position) {
+    seen.insert(sampler.sample(logits, position));
+  }
+  return seen;
+}
+
+std::vector<float> logs(std::vector<double> probabilities) {
+  std::vector<float> result;
+  for (double p : probabilities) {
+    result.push_back(static_cast<float>(std::log(p)));
+  }
+  return result;
+}
+
+SamplingParams hot() {
+  SamplingParams params;
+  params.temperature = 1;
+  params.seed = 7;
+  return params;
+}
+
+// Known answers of the reference implementation (Random123, kat_vectors).
+TEST(Philox, KnownAnswers) {
+  using Words = std::array<std::uint32_t, 4>;
+  EXPECT_EQ(
+      philox({0, 0, 0, 0}, {0, 0}),
+      (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8})
+  );
+  EXPECT_EQ(
+      philox(
+          {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+          {0xffffffff, 0xffffffff}
+      ),
+      (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd})
+  );
+}
+
+TEST(Sampler, GreedyTakesTheLowestOfEqualTokens) {
+  Sampler sampler{SamplingParams{}};
+  std::vector<float> logits{0, 2, 2, 1};
+  EXPECT_EQ(sampler.sample(logits, 0), 1);
+}
+
+TEST(Sampler, DrawsFollowTheDistribution) {
+  std::vector<double> expected{0.5, 0.3, 0.15, 0.05};
+  Sampler sampler(hot());
+  std::vector<float> logits = logs(expected);
+  std::map<Token, int> counts;
+  constexpr int kDraws = 20000;
+  for (int i = 0; i < kDraws; ++i) {
+    ++counts[sampler.sample(logits, i)];
+  }
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    // Five standard deviations.
+    double deviation = 5 * std::sqrt(expected[i] * (1 - expected[i]) / kDraws);
+    EXPECT_NEAR(
+        counts[static_cast<Token>(i)] / double{kDraws}, expected[i], deviation
+    );
+  }
+}
+
+TEST(Sampler, DrawsDependOnSeedAndPositionOnly) {
+  std::vector<float> logits = logs({0.25, 0.25, 0.25, 0.25});
+  Sampler forward(hot());
+  Sampler backward(hot());
+  std::vector<Token> a(100), b(100);
+  for (int i = 0; i < 100; ++i) {
+    a[i] = forward.sample(logits, i);
+  }
+  for (int i = 99; i >= 0; --i) {
+    b[i] = backward.sample(logits, i);
+  }
+  EXPECT_EQ(a, b);
+  SamplingParams other = hot();
+  other.seed = 8;
+  Sampler different(other);
+  std::vector<Token> c(100);
+  for (int i = 0; i < 100; ++i) {
+    c[i] = different.sample(logits, i);
+  }
+  EXPECT_NE(a, c);
+}
+
+TEST(Sampler, TopPKeepsTheSmallestSetThatReachesTheMass) {
+  SamplingParams params = hot();
+  std::vector<float> logits = logs({0.1, 0.5, 0.3, 0.1});
+  params.top_p = 0.45;
+  EXPECT_EQ(support(params, logits), (std::set<Token>{1}));
+  params.top_p = 0.7;
+  EXPECT_EQ(support(params, logits), (std::set<Token>{1, 2}));
+  params.top_p = 0.85;  // the two last are equally likely: both stay
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 1, 2, 3}));
+}
+
+TEST(Sampler, MinPDropsTokensFarBelowTheTop) {
+  SamplingParams params = hot();
+  std::vector<float> logits = logs({0.6, 0.25, 0.1, 0.05});
+  params.min_p = 0.3;
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 1}));
+  params.min_tokens_to_keep = 3;
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 1, 2}));
+}
+
+TEST(Sampler, TopKKeepsKTokens) {
+  SamplingParams params = hot();
+  params.top_k = 2;
+  EXPECT_EQ(
+      support(params, logs({0.2, 0.4, 0.1, 0.3})), (std::set<Token>{1, 3})
+  );
+}
+
+TEST(Sampler, XtcLeavesTheLeastLikelyOfTheTopChoices) {
+  SamplingParams params = hot();
+  params.xtc_probability = 1;
+  params.xtc_threshold = 0.15;
+  std::vector<float> logits = logs({0.5, 0.25, 0.2, 0.05});
+  EXPECT_EQ(support(params, logits), (std::set<Token>{2, 3}));
+  params.xtc_special_tokens = {0};
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 2, 3}));
+  params.xtc_probability = 0;
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 1, 2, 3}));
+}
+
+TEST(Sampler, PenaltiesAndBias) {
+  SamplingParams params;
+  params.logit_bias = {{3, 1.5f}};
+  params.repetition_penalty = 2;
+  params.repetition_context_size = 3;
+  std::vector<float> logits{4, -4, 1, 0};
+  std::vector<Token> history{2, 0, 0, 1};  // 2 is out of reach
+  Sampler(params).process(logits, history);
+  EXPECT_EQ(logits, (std::vector<float>{2, -8, 1, 1.5}));
+
+  SamplingParams additive;
+  additive.presence_penalty = 0.5;
+  additive.frequency_penalty = 0.25;
+  std::vector<float> flat(4, 0);
+  Sampler(additive).process(flat, history);
+  EXPECT_EQ(flat, (std::vector<float>{-1, -0.75, -0.75, 0}));
+}
+
+TEST(Sampler, ParametersOutOfRangeAreNamed) {
+  auto message = [](auto change) {
+    SamplingParams params;
+    change(params);
+    Status status = params.validate(100);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(message([](auto&) {}), "");
+  EXPECT_NE(message([](auto& p) { p.temperature = -1; }), "");
+  EXPECT_NE(message([](auto& p) { p.temperature = NAN; }), "");
+  EXPECT_EQ(
+      message([](auto& p) { p.top_p = 1.5; }), "top_p must be between 0 and 1"
+  );
+  EXPECT_NE(message([](auto& p) { p.min_p = -0.1; }), "");
+  EXPECT_NE(message([](auto& p) { p.top_k = 100; }), "");
+  EXPECT_NE(message([](auto& p) { p.xtc_threshold = 0.6; }), "");
+  EXPECT_NE(message([](auto& p) { p.logit_bias = {{100, 1.0f}}; }), "");
+}
+
+TEST(Logprobs, AreNormalizedAndOrdered) {
+  std::vector<float> logits = logs({0.1, 0.6, 0.3});
+  auto top = top_logprobs(logits, log_sum_exp(logits), 2);
+  ASSERT_EQ(top.size(), 2u);
+  EXPECT_EQ(top[0].token, 1);
+  EXPECT_NEAR(top[0].logprob, std::log(0.6), 1e-6);
+  EXPECT_EQ(top[1].token, 2);
+  EXPECT_NEAR(top[1].logprob, std::log(0.3), 1e-6);
+}
+
+}  // namespace
+}  // namespace afterglow

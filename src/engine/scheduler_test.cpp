@@ -1,0 +1,380 @@
+#include "engine/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <map>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "engine/collector.h"
+#include "engine/fake_runner.h"
+
+namespace afterglow {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+Tokens random_tokens(std::size_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Tokens tokens(n);
+  for (Token& token : tokens) {
+    token = static_cast<Token>(random() % FakeRunner::kVocab);
+  }
+  return tokens;
+}
+
+Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A scheduler over a fake model with its generation thread.
+class Bench {
+ public:
+  explicit Bench(SchedulerOptions options = {}, CacheLimits limits = {})
+      : cache_(runner_.layout().page_bytes(), limits, /*with_disk=*/false),
+        scheduler_(runner_, cache_, nullptr, options) {}
+  ~Bench() {
+    scheduler_.stop();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+
+  // Separate, so that a test can queue requests before any is looked at.
+  void run() {
+    thread_ = std::thread([this] { scheduler_.run(); });
+  }
+
+  Result<RequestId> submit(
+      Tokens prompt, std::size_t max_tokens, std::shared_ptr<EventSink> sink
+  ) {
+    GenerationRequest request;
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    request.sink = std::move(sink);
+    return scheduler_.submit(std::move(request));
+  }
+
+  // Runs one request to its end.
+  std::shared_ptr<Collector> ask(Tokens prompt, std::size_t max_tokens) {
+    auto sink = std::make_shared<Collector>();
+    EXPECT_TRUE(submit(std::move(prompt), max_tokens, sink).ok());
+    EXPECT_TRUE(sink->wait());
+    return sink;
+  }
+
+  FakeRunner runner_;
+  PromptCache cache_;
+  Scheduler scheduler_;
+  std::thread thread_;
+};
+
+TEST(Scheduler, AnswersAreTheModels) {
+  Bench bench;
+  bench.run();
+  for (std::size_t n : {1, 2, 31, 255, 256, 257, 700}) {
+    Tokens prompt = random_tokens(n, 1);
+    auto sink = bench.ask(prompt, 20);
+    EXPECT_EQ(sink->tokens(), FakeRunner::answer(prompt, 20)) << n;
+    EXPECT_EQ(sink->finished()->reason, FinishReason::kLength);
+    const Timings& timings = sink->finished()->timings;
+    EXPECT_EQ(timings.cache_n + timings.prompt_n, n);
+    EXPECT_EQ(timings.predicted_n, 20u);
+  }
+}
+
+TEST(Scheduler, NextTurnReusesPromptAndAnswer) {
+  Bench bench;
+  bench.run();
+  Tokens first = random_tokens(700, 1);
+  Tokens answer = bench.ask(first, 20)->tokens();
+  Tokens second = first + answer + random_tokens(50, 2);
+  std::size_t before = bench.runner_.computed_tokens;
+  auto sink = bench.ask(second, 5);
+  EXPECT_EQ(sink->tokens(), FakeRunner::answer(second, 5));
+  // The last token of an answer was never fed back, so it has no KV.
+  EXPECT_EQ(sink->finished()->timings.cache_n, 719u);
+  EXPECT_EQ(sink->finished()->timings.cache_ram_n, 719u);
+  EXPECT_EQ(bench.runner_.computed_tokens - before, 51u + 4u);
+}
+
+TEST(Scheduler, DivergenceInsideAPageReusesUpToIt) {
+  Bench bench;
+  bench.run();
+  Tokens shared = random_tokens(300, 1);
+  bench.ask(shared + random_tokens(300, 2), 4);
+  Tokens other = shared + Tokens{96} + random_tokens(299, 3);
+  auto sink = bench.ask(other, 4);
+  EXPECT_EQ(sink->tokens(), FakeRunner::answer(other, 4));
+  EXPECT_GE(sink->finished()->timings.cache_n, 300u);
+  EXPECT_LE(sink->finished()->timings.cache_n, 301u);
+}
+
+TEST(Scheduler, ExactResendComputesOneToken) {
+  Bench bench;
+  bench.run();
+  for (std::size_t n : {300, 512}) {
+    Tokens prompt = random_tokens(n, 5);
+    Tokens answer = bench.ask(prompt, 3)->tokens();
+    auto sink = bench.ask(prompt, 3);
+    EXPECT_EQ(sink->tokens(), answer);
+    EXPECT_EQ(sink->finished()->timings.cache_n, n - 1);
+    EXPECT_EQ(sink->finished()->timings.prompt_n, 1u);
+  }
+}
+
+TEST(Scheduler, ShortMatchesAreComputedAgain) {
+  Bench bench;
+  bench.run();
+  Tokens shared = random_tokens(31, 1);
+  bench.ask(shared + Tokens{1, 2, 3}, 1);
+  auto sink = bench.ask(shared + Tokens{4, 5, 6}, 1);
+  EXPECT_EQ(sink->finished()->timings.cache_n, 0u);
+}
+
+TEST(Scheduler, StopTokenEndsWithoutBeingSent) {
+  Bench bench;
+  bench.run();
+  Tokens prompt = random_tokens(40, 1);
+  Tokens answer = FakeRunner::answer(prompt, 10);
+  GenerationRequest request;
+  request.prompt = prompt;
+  request.stop_tokens = {answer[4]};
+  auto sink = std::make_shared<Collector>();
+  request.sink = sink;
+  ASSERT_TRUE(bench.scheduler_.submit(request).ok());
+  ASSERT_TRUE(sink->wait());
+  Tokens expected;
+  for (Token token : answer) {
+    if (token == answer[4]) {
+      break;
+    }
+    expected.push_back(token);
+  }
+  EXPECT_EQ(sink->tokens(), expected);
+  EXPECT_EQ(sink->finished()->reason, FinishReason::kStop);
+}
+
+TEST(Scheduler, BadRequestsAreRefusedByName) {
+  Bench bench;
+  bench.run();
+  auto sink = std::make_shared<Collector>();
+  auto code = [&](Tokens prompt, std::size_t max_tokens) {
+    return bench.submit(std::move(prompt), max_tokens, sink).error().code;
+  };
+  EXPECT_EQ(code({}, 1), Code::kInvalidArgument);
+  EXPECT_EQ(code({-1}, 1), Code::kInvalidArgument);
+  EXPECT_EQ(code({97}, 1), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, 0), Code::kInvalidArgument);
+  EXPECT_EQ(code(random_tokens(8192, 1), 1), Code::kInvalidArgument);
+  EXPECT_EQ(bench.scheduler_.load().running, 0u);
+}
+
+TEST(Scheduler, AnswerEndsAtTheContext) {
+  Bench bench;
+  bench.run();
+  auto sink = bench.ask(random_tokens(8190, 1), 100);
+  EXPECT_EQ(sink->tokens().size(), 2u);
+  EXPECT_EQ(sink->finished()->reason, FinishReason::kLength);
+}
+
+TEST(Scheduler, ConcurrentClientsGetWhatEachWouldGetAlone) {
+  Bench bench;
+  Tokens shared = random_tokens(600, 1);
+  std::vector<Tokens> prompts;
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (std::uint32_t i = 0; i < 24; ++i) {
+    Tokens own = random_tokens(1 + 37 * i % 400, 100 + i);
+    prompts.push_back(i % 3 == 0 ? own : shared + own);
+    sinks.push_back(std::make_shared<Collector>());
+  }
+  bench.run();
+  std::vector<std::thread> clients;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    clients.emplace_back([&, i] {
+      ASSERT_TRUE(bench.submit(prompts[i], 30, sinks[i]).ok());
+      ASSERT_TRUE(sinks[i]->wait());
+    });
+  }
+  for (std::thread& client : clients) {
+    client.join();
+  }
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(sinks[i]->tokens(), FakeRunner::answer(prompts[i], 30)) << i;
+  }
+}
+
+TEST(Scheduler, EqualPromptsAtOnceCostOnePrefill) {
+  Bench bench;
+  Tokens prompt = random_tokens(3000, 1);
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (int i = 0; i < 8; ++i) {
+    sinks.push_back(std::make_shared<Collector>());
+    ASSERT_TRUE(bench.submit(prompt, 4, sinks.back()).ok());
+  }
+  bench.run();
+  for (const auto& sink : sinks) {
+    ASSERT_TRUE(sink->wait());
+    EXPECT_EQ(sink->tokens(), FakeRunner::answer(prompt, 4));
+  }
+  // One whole prompt; the seven others from the last full page on.
+  std::size_t tail = 3000 - 11 * kPageTokens;
+  EXPECT_LE(bench.runner_.computed_tokens, 3000 + 7 * tail + 8 * 3);
+}
+
+TEST(Scheduler, CancelDuringPrefillKeepsWhatWasRead) {
+  Bench bench;
+  Tokens prompt = random_tokens(4000, 1);
+  std::promise<void> reached;
+  std::promise<void> go_on;
+  std::shared_future<void> may_go(go_on.get_future());
+  int steps = 0;
+  bench.runner_.before_step = [&](auto) -> Status {
+    if (++steps == 20) {
+      reached.set_value();
+      may_go.wait();
+    }
+    return {};
+  };
+  auto sink = std::make_shared<Collector>();
+  bench.run();
+  Result<RequestId> id = bench.submit(prompt, 10, sink);
+  ASSERT_TRUE(id.ok());
+  reached.get_future().wait();
+  bench.scheduler_.cancel(*id);
+  go_on.set_value();
+  ASSERT_TRUE(sink->wait());
+  EXPECT_EQ(sink->finished()->reason, FinishReason::kCancelled);
+  std::size_t computed = bench.runner_.computed_tokens;
+  EXPECT_LT(computed, 4000u);
+
+  auto again = bench.ask(prompt, 10);
+  EXPECT_EQ(again->tokens(), FakeRunner::answer(prompt, 10));
+  EXPECT_EQ(again->finished()->timings.cache_n, computed);
+}
+
+TEST(Scheduler, DepartedClientStopsTheWork) {
+  Bench bench;
+  bench.run();
+  auto sink = std::make_shared<Collector>();
+  sink->leave_after(3);
+  Tokens prompt = random_tokens(50, 1);
+  ASSERT_TRUE(bench.submit(prompt, 5000, sink).ok());
+  ASSERT_TRUE(bench.scheduler_.wait_idle(
+      std::chrono::steady_clock::now() + std::chrono::minutes(1)
+  ));
+  EXPECT_EQ(sink->tokens().size(), 3u);
+  EXPECT_FALSE(sink->finished().has_value());
+}
+
+TEST(Scheduler, FailingStepFailsOnlyItsCause) {
+  Bench bench;
+  constexpr Token kPoison = 96;
+  bench.runner_.before_step = [&](std::span<const StepItem> items) -> Status {
+    for (const StepItem& item : items) {
+      for (Token token : item.tokens) {
+        if (token == kPoison && item.kv->length() < 100) {
+          return Error{Code::kInternal, "poisoned"};
+        }
+      }
+    }
+    return {};
+  };
+  auto innocent = std::make_shared<Collector>();
+  auto guilty = std::make_shared<Collector>();
+  Tokens good(90, 1);
+  Tokens bad = Tokens(40, 2) + Tokens{kPoison};
+  ASSERT_TRUE(bench.submit(good, 200, innocent).ok());
+  ASSERT_TRUE(bench.submit(bad, 5, guilty).ok());
+  bench.run();
+  ASSERT_TRUE(guilty->wait());
+  ASSERT_TRUE(guilty->failed().has_value());
+  EXPECT_EQ(guilty->failed()->error.message, "poisoned");
+  ASSERT_TRUE(innocent->wait());
+  EXPECT_EQ(innocent->tokens(), FakeRunner::answer(good, 200));
+}
+
+TEST(Scheduler, FullQueueIsOverloaded) {
+  SchedulerOptions options;
+  options.decode_concurrency = 1;
+  options.queue_limit = 2;
+  Bench bench(options);
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (int i = 0; i < 3; ++i) {
+    sinks.push_back(std::make_shared<Collector>());
+    ASSERT_TRUE(bench.submit({1, 2, i}, 2, sinks.back()).ok());
+  }
+  auto refused = bench.submit({1}, 2, std::make_shared<Collector>());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kOverloaded);
+  bench.run();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(sinks[i]->wait());
+    EXPECT_EQ(sinks[i]->tokens(), FakeRunner::answer({1, 2, i}, 2));
+  }
+}
+
+TEST(Scheduler, RequestsWaitForMemoryAndImpossibleOnesFail) {
+  SchedulerOptions options;
+  FakeRunner probe;
+  options.kv_limit_bytes = 4 * probe.layout().page_bytes();
+  Bench bench(options);
+  auto large = std::make_shared<Collector>();
+  ASSERT_TRUE(bench.submit(random_tokens(2000, 1), 10, large).ok());
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    sinks.push_back(std::make_shared<Collector>());
+    ASSERT_TRUE(bench.submit(random_tokens(600, 10 + i), 10, sinks[i]).ok());
+  }
+  bench.run();
+  ASSERT_TRUE(large->wait());
+  ASSERT_TRUE(large->failed().has_value());
+  EXPECT_EQ(large->failed()->error.code, Code::kOverloaded);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(sinks[i]->wait());
+    EXPECT_EQ(
+        sinks[i]->tokens(), FakeRunner::answer(random_tokens(600, 10 + i), 10)
+    );
+  }
+}
+
+TEST(Scheduler, StopEndsEverything) {
+  Bench bench;
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (int i = 0; i < 5; ++i) {
+    sinks.push_back(std::make_shared<Collector>());
+    ASSERT_TRUE(bench.submit(random_tokens(50, i), 5000, sinks.back()).ok());
+  }
+  bench.run();
+  ASSERT_TRUE(sinks[0]->wait_for_tokens(3));
+  bench.scheduler_.stop();
+  for (const auto& sink : sinks) {
+    ASSERT_TRUE(sink->wait());
+    EXPECT_EQ(sink->finished()->reason, FinishReason::kCancelled);
+  }
+  auto late = bench.submit({1}, 1, std::make_shared<Collector>());
+  EXPECT_EQ(late.error().code, Code::kUnavailable);
+}
+
+TEST(Scheduler, UncachedRequestLeavesNothing) {
+  Bench bench;
+  bench.run();
+  GenerationRequest request;
+  request.prompt = random_tokens(600, 1);
+  request.max_tokens = 4;
+  request.cache = false;
+  auto sink = std::make_shared<Collector>();
+  request.sink = sink;
+  ASSERT_TRUE(bench.scheduler_.submit(request).ok());
+  ASSERT_TRUE(sink->wait());
+  EXPECT_EQ(sink->tokens(), FakeRunner::answer(request.prompt, 4));
+  EXPECT_EQ(bench.cache_.stats().blocks, 0u);
+  EXPECT_EQ(bench.ask(request.prompt, 4)->finished()->timings.cache_n, 0u);
+}
+
+}  // namespace
+}  // namespace afterglow
