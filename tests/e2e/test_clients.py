@@ -1,0 +1,57 @@
+"""Clients at the same time do not touch each other's answers."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from serving import Server, wait_for
+from texts import sentences
+
+REQUESTS = [
+    {
+        "prompt": f"Story {seed}.\n" + sentences(5 + 9 * seed, seed)
+        if seed % 2
+        else sentences(3, seed=0) + f"\nPart {seed}, a chapter about",
+        "max_tokens": 20 + 4 * seed,
+        "temperature": 0.8 if seed % 3 == 0 else 0,
+        "seed": seed,
+    }
+    for seed in range(8)
+]
+
+
+def test_eight_at_once_get_what_each_gets_alone():
+    alone = []
+    for request in REQUESTS:
+        with Server() as server:
+            alone.append(server.ask("/v1/completions", request))
+    with Server() as server, ThreadPoolExecutor(len(REQUESTS)) as pool:
+        together = list(
+            pool.map(lambda body: server.ask("/v1/completions", body), REQUESTS)
+        )
+    assert len({answer.text for answer in alone}) == len(REQUESTS)
+    for one, other in zip(alone, together):
+        assert other.text == one.text
+        assert other.completion_tokens == one.completion_tokens
+        assert other.finish_reason == one.finish_reason
+
+
+def test_a_client_that_leaves_stops_its_work():
+    with Server() as server:
+        stream = server.stream(
+            "/v1/completions",
+            {"prompt": "Once upon a time", "max_tokens": 7000, "seed": 1},
+        )
+        next(stream)
+        assert server.get("/health")["running"] == 1
+        stream.close()
+        wait_for(lambda: server.get("/health")["running"] == 0, "idle", 5)
+        assert server.complete("The sea is").text
+
+
+def test_a_client_that_leaves_while_its_prompt_is_read_stops_its_work():
+    with Server() as server:
+        connection = server.connect()
+        body = '{"prompt": "%s", "max_tokens": 5}' % ("word " * 7000)
+        connection.request("POST", "/v1/completions", body)
+        wait_for(lambda: server.get("/health")["running"] == 1, "work", 10)
+        connection.close()
+        wait_for(lambda: server.get("/health")["running"] == 0, "idle", 3)

@@ -1,0 +1,109 @@
+"""A prompt that was ever read is not read again, however the server ended."""
+
+import time
+
+from serving import Server
+from texts import handbook
+
+FIRST = "Who repairs the broken lantern?"
+SECOND = "Give me three rules for winter."
+# What the template puts behind a message: <|im_end|> \n <|im_start|>
+# assistant \n.
+AFTER_CONTENT = 5
+
+
+def shared_tokens(server: Server) -> int:
+    """Tokens that any two questions over the handbook have in common."""
+    empty = server.chat("", system=handbook(), max_tokens=1)
+    return empty.prompt_tokens - AFTER_CONTENT
+
+
+def check_warm(cache_dir, cold_chat, how: str) -> None:
+    """Asks again over what the directory holds; compares with cold."""
+    cold = cold_chat(SECOND, system=handbook())
+    with Server(cache=cache_dir) as server:
+        warm = server.chat(SECOND, system=handbook())
+        shared = shared_tokens(server)
+    print(
+        f"\n{how}: {warm.prompt_tokens} tokens, {warm.cached_tokens} cached; "
+        f"first token {cold.first_ms:.0f} ms cold, {warm.first_ms:.1f} ms "
+        f"warm ({cold.first_ms / warm.first_ms:.0f} times faster)"
+    )
+    assert warm.prompt_tokens > 2900
+    assert warm.text == cold.text
+    assert warm.cached_tokens == shared
+    assert warm.timings["cache_disk_n"] == shared
+    assert warm.timings["cache_ram_n"] == 0
+    assert warm.timings["prompt_n"] == warm.prompt_tokens - shared
+    assert cold.cached_tokens == 0
+    assert cold.first_ms >= 20 * warm.first_ms
+
+
+def test_two_seconds_before_kill_are_enough(cache_dir, cold_chat, capsys):
+    with Server(cache=cache_dir) as server:
+        first = server.chat(FIRST, system=handbook())
+        assert first.cached_tokens == 0
+        # The promise under test: sealed blocks are durable after this time.
+        time.sleep(2)
+        server.kill()
+    with capsys.disabled():
+        check_warm(cache_dir, cold_chat, "kill -9 after two seconds")
+
+
+def test_sigterm_right_after_the_answer_loses_nothing(
+    cache_dir, cold_chat, capsys
+):
+    with Server(cache=cache_dir) as server:
+        server.chat(FIRST, system=handbook())
+        assert server.terminate() == 0
+    with capsys.disabled():
+        check_warm(cache_dir, cold_chat, "SIGTERM at once")
+
+
+def test_kill_after_flush_loses_nothing(cache_dir, cold_chat, capsys):
+    with Server(cache=cache_dir) as server:
+        server.chat(FIRST, system=handbook())
+        server.flush()
+        server.kill()
+    with capsys.disabled():
+        check_warm(cache_dir, cold_chat, "kill -9 after a flush")
+
+
+def test_kill_in_the_middle_of_a_prompt_keeps_the_directory_usable(
+    cache_dir, cold_chat
+):
+    cold = cold_chat(SECOND, system=handbook())
+    for _ in range(3):
+        with Server(cache=cache_dir) as server:
+            stream = server.stream(
+                "/v1/chat/completions",
+                {
+                    "messages": [
+                        {"role": "system", "content": handbook()},
+                        {"role": "user", "content": FIRST},
+                    ],
+                    "temperature": 0,
+                    "max_tokens": 200,
+                },
+            )
+            next(stream)
+            server.kill()
+    with Server(cache=cache_dir) as server:
+        warm = server.chat(SECOND, system=handbook())
+        assert warm.text == cold.text
+        server.flush()
+        assert list((cache_dir / "v1" / "tmp").iterdir()) == []
+    with Server(cache=cache_dir) as server:
+        again = server.chat(SECOND, system=handbook())
+        assert again.text == cold.text
+        assert again.cached_tokens == again.prompt_tokens - 1
+
+
+def test_sigterm_while_streaming_ends_well(cache_dir):
+    with Server(cache=cache_dir) as server:
+        stream = server.stream(
+            "/v1/completions",
+            {"prompt": "Once upon a time", "max_tokens": 6000},
+        )
+        next(stream)
+        assert server.terminate() == 0
