@@ -31,6 +31,28 @@ endif()
 # Everything that ctest runs; `all` builds it too.
 add_custom_target(unit_tests)
 
+# afterglow_test(<target> <label>): registers a GoogleTest program. Suites named
+# *RealModel* need the default model and take long: their label is real_model,
+# by which the sanitizers' runs leave them out.
+function(afterglow_test target label)
+  target_link_libraries(${target} PRIVATE GTest::gtest GTest::gtest_main)
+  target_compile_definitions(
+    ${target} PRIVATE AFTERGLOW_DEFAULT_MODEL="${AFTERGLOW_DEFAULT_MODEL}"
+                      AFTERGLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_dependencies(unit_tests ${target})
+  gtest_discover_tests(
+    ${target}
+    TEST_FILTER -*RealModel*
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 600 LABELS ${label})
+  gtest_discover_tests(
+    ${target}
+    TEST_FILTER *RealModel*
+    TEST_LIST ${target}_real_model
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 600 LABELS real_model)
+endfunction()
+
 # afterglow_library(<dir> LINK <targets...>): the static library ag_<dir> from
 # all sources below src/<dir>, and the test program <dir>_test from all
 # *_test.cpp beside them.
@@ -58,25 +80,7 @@ function(afterglow_library name)
 
   if(AFTERGLOW_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ag_${name} ${ARG_TEST_LINK}
-                                               GTest::gtest GTest::gtest_main)
-    target_compile_definitions(
-      ${name}_test
-      PRIVATE AFTERGLOW_DEFAULT_MODEL="${AFTERGLOW_DEFAULT_MODEL}"
-              AFTERGLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    add_dependencies(unit_tests ${name}_test)
-    # Suites named *RealModel* need the default model and take long: they have
-    # a label of their own, by which the sanitizers' runs leave them out.
-    gtest_discover_tests(
-      ${name}_test
-      TEST_FILTER -*RealModel*
-      DISCOVERY_TIMEOUT 60
-      PROPERTIES TIMEOUT 600 LABELS ${name})
-    gtest_discover_tests(
-      ${name}_test
-      TEST_FILTER *RealModel*
-      TEST_LIST ${name}_real_model_tests
-      DISCOVERY_TIMEOUT 60
-      PROPERTIES TIMEOUT 600 LABELS real_model)
+    target_link_libraries(${name}_test PRIVATE ag_${name} ${ARG_TEST_LINK})
+    afterglow_test(${name}_test ${name})
   endif()
 endfunction()
