@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "kernels/dispatch/kernel_table.h"
+
+namespace afterglow {
+
+/// The form in which a table wants inputs for weights of `bits` bits.
+CodeForm code_form(const Kernels& kernels, int bits, std::int32_t levels);
+
+/// All tables this machine can run, "scalar" first, the fastest last.
+std::span<const Kernels* const> available_kernels();
+
+/// The fastest table this machine can run, or the one that the environment
+/// variable AFTERGLOW_TARGET names. Errors: kInvalidArgument for an unknown
+/// name, kUnsupported for one that this machine can't run.
+Result<const Kernels*> select_kernels();
+/// The same by a name; empty: the fastest.
+Result<const Kernels*> select_kernels(const std::string& name);
+
+}  // namespace afterglow
