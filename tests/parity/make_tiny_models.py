@@ -1,0 +1,242 @@
+"""Makes the tiny llama models in tests/parity/golden that C++ tests load.
+
+Each is a directory in the layout MLX and HF use, with random weights, and a
+golden.safetensors with token ids and the logits mlx_lm computes for them on
+MLX's CPU device with scales, biases and norms in f32. Also makes
+dequant.safetensors: raw blocks of each weight format beside their values by
+the formats' own implementations (gguf, mlx.core.dequantize).
+
+    python tests/parity/make_tiny_models.py
+"""
+
+import json
+import pathlib
+import shutil
+
+import gguf
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+from gguf import GGMLQuantizationType as Type
+from mlx.utils import tree_flatten
+from mlx_lm.models import llama
+from mlx_lm.utils import load_model
+from safetensors.numpy import save_file
+
+GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
+TOKENS = 40
+
+BASE = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "intermediate_size": 96,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-5,
+    "vocab_size": 96,
+    "max_position_embeddings": 512,
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": True,
+    "eos_token_id": 2,
+}
+
+# name: (changes to BASE, default quantization or None, rules by layer,
+# type of what is not quantized, files)
+MODELS = {
+    "q4-g32": ({}, (4, 32), {}, mx.float16, 1),
+    "q4-g64-bias": (
+        {
+            "hidden_size": 128,
+            "intermediate_size": 128,
+            "num_key_value_heads": 1,
+            "head_dim": 16,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "eos_token_id": [2, 5],
+        },
+        (4, 64),
+        {},
+        mx.bfloat16,
+        1,
+    ),
+    "q4-g128-llama3": (
+        {
+            "hidden_size": 128,
+            "intermediate_size": 128,
+            "num_key_value_heads": 4,
+            "tie_word_embeddings": False,
+            "rope_theta": 500000.0,
+            "rope_scaling": {
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 64,
+            },
+        },
+        (4, 128),
+        {},
+        mx.float32,
+        1,
+    ),
+    "q8-mixed": (
+        {},
+        (8, 32),
+        {
+            "model.embed_tokens": False,
+            "model.layers.0.mlp.gate_proj": (4, 64),
+            "model.layers.1.self_attn.o_proj": (8, 64),
+        },
+        mx.bfloat16,
+        1,
+    ),
+    "bf16-sharded": (
+        {"rope_scaling": {"type": "linear", "factor": 2.0}},
+        None,
+        {},
+        mx.bfloat16,
+        2,
+    ),
+    "f16-interleaved": (
+        {"rope_traditional": True, "num_key_value_heads": 4},
+        None,
+        {},
+        mx.float16,
+        1,
+    ),
+}
+
+
+def quantize(model, config, default, rules):
+    table = {"bits": default[0], "group_size": default[1]}
+
+    def rule(path, module):
+        if not hasattr(module, "to_quantized"):
+            return False
+        found = rules.get(path, default)
+        if found is False:
+            table[path] = False
+            return False
+        entry = {"bits": found[0], "group_size": found[1]}
+        if found != default:
+            table[path] = entry
+        return entry
+
+    nn.quantize(model, class_predicate=rule)
+    config["quantization"] = table
+
+
+def write_model(name, changes, quantization, rules, dtype, files):
+    config = BASE | changes
+    model = llama.Model(llama.ModelArgs.from_dict(config))
+    rng = np.random.default_rng(sum(name.encode()))
+    weights = []
+    for path, value in tree_flatten(model.parameters()):
+        if path.endswith("norm.weight"):
+            values = 1 + 0.2 * rng.standard_normal(value.shape)
+        else:
+            values = rng.standard_normal(value.shape)
+            values *= 1.5 / np.sqrt(value.shape[-1])
+        weights.append((path, mx.array(values.astype(np.float32))))
+    model.load_weights(weights)
+    model.set_dtype(dtype)
+    if quantization:
+        quantize(model, config, quantization, rules)
+
+    out = GOLDEN / name
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    params = sorted(tree_flatten(model.parameters()))
+    if files == 1:
+        mx.save_safetensors(str(out / "model.safetensors"), dict(params))
+    else:
+        index = {}
+        for i in range(files):
+            shard = f"model-{i + 1:05}-of-{files:05}.safetensors"
+            part = dict(params[i::files])
+            mx.save_safetensors(str(out / shard), part)
+            index |= {key: shard for key in part}
+        (out / "model.safetensors.index.json").write_text(
+            json.dumps({"metadata": {}, "weight_map": index}, indent=1) + "\n"
+        )
+
+    loaded, _ = load_model(out)
+    loaded.set_dtype(mx.float32)
+    tokens = rng.integers(0, config["vocab_size"], TOKENS)
+    logits = loaded(mx.array(tokens[None]))[0]
+    save_file(
+        {
+            "tokens": tokens.astype(np.int32),
+            "logits": np.array(logits.astype(mx.float32)),
+        },
+        out / "golden.safetensors",
+    )
+    size = sum(file.stat().st_size for file in out.iterdir())
+    print(f"{name}: {size} bytes, logits within {mx.abs(logits).max().item()}")
+
+
+def random_blocks(rng, rows, blocks, kind):
+    """Random GGUF blocks; every code, and scales from tiny to large."""
+    block, size = gguf.GGML_QUANT_SIZES[kind]
+    raw = rng.integers(0, 256, (rows, blocks, size), dtype=np.uint8)
+    heads = 2 if kind == Type.Q4_1 else 1
+    exponents = rng.integers(-24, 13, (rows, blocks, heads))
+    scales = rng.standard_normal((rows, blocks, heads)) * 2.0**exponents
+    scales = scales.astype(np.float16)
+    scales[0, 0, 0] = 65504  # the largest f16
+    scales[0, 1, 0] = 2**-24  # the smallest
+    raw[..., : 2 * heads] = scales.view(np.uint8)
+    return raw.reshape(rows, blocks * size)
+
+
+def write_dequant():
+    rng = np.random.default_rng(7)
+    golden = {}
+    for kind in (Type.Q4_0, Type.Q4_1, Type.Q8_0):
+        raw = random_blocks(rng, 5, 3, kind)
+        golden[f"{kind.name}.raw"] = raw
+        golden[f"{kind.name}.values"] = gguf.dequantize(raw, kind)
+    for kind in (Type.F16, Type.BF16):
+        raw = rng.integers(0, 256, (5, 128), dtype=np.uint8)
+        raw[:, 1::2] &= 0xBF  # no infinities and NaNs
+        golden[f"{kind.name}.raw"] = raw
+        golden[f"{kind.name}.values"] = gguf.dequantize(
+            raw.view(np.float16) if kind == Type.F16 else raw, kind
+        ).astype(np.float32)
+    for bits in (4, 8):
+        for group in (32, 64, 128):
+            for dtype in (mx.float16, mx.bfloat16, mx.float32):
+                shape = (5, 256)
+                weights = mx.array(
+                    rng.standard_normal(shape).astype(np.float32)
+                ).astype(dtype)
+                codes, scales, biases = mx.quantize(weights, group, bits)
+                values = mx.dequantize(
+                    codes,
+                    scales.astype(mx.float32),
+                    biases.astype(mx.float32),
+                    group,
+                    bits,
+                )
+                short = str(dtype).split(".")[-1]
+                key = f"mlx.{bits}.{group}.{short}"
+                golden[f"{key}.codes"] = np.array(codes)
+                for part, array in (("scales", scales), ("biases", biases)):
+                    width = mx.uint32 if dtype == mx.float32 else mx.uint16
+                    golden[f"{key}.{part}"] = np.array(array.view(width))
+                golden[f"{key}.values"] = np.array(values)
+    save_file(golden, GOLDEN / "dequant.safetensors")
+
+
+def main():
+    mx.set_default_device(mx.cpu)
+    GOLDEN.mkdir(exist_ok=True)
+    for name, recipe in MODELS.items():
+        write_model(name, *recipe)
+    write_dequant()
+
+
+if __name__ == "__main__":
+    main()
