@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -76,6 +77,21 @@ struct CacheStats {
   CacheLimits limits;
 };
 
+/// Where a cache takes its time from.
+struct CacheClock {
+  /// Unix time in nanoseconds; dates the entries' uses.
+  std::function<std::int64_t()> unix_ns;
+  /// Dates sealed blocks and says which tails are due.
+  std::function<std::chrono::steady_clock::time_point()> steady;
+
+  /// The system's clocks.
+  static CacheClock system();
+};
+
+namespace kv {
+struct Node;
+}
+
 class PromptCache;
 
 /// The result of a lookup. While it lives, the blocks on its path are neither
@@ -96,6 +112,7 @@ class Match {
   PromptCache* cache_ = nullptr;
   std::size_t tokens_ = 0;
   std::vector<PathBlock> path_;
+  std::vector<std::shared_ptr<kv::Node>> nodes_;
 };
 
 /// The path of blocks that a running sequence leaves behind. Destroying it
@@ -137,7 +154,12 @@ class PromptCache {
  public:
   /// Units: page_bytes is what one block costs in RAM. with_disk: appended
   /// blocks become dirty until the store makes them durable.
-  PromptCache(std::size_t page_bytes, CacheLimits limits, bool with_disk);
+  PromptCache(
+      std::size_t page_bytes,
+      CacheLimits limits,
+      bool with_disk,
+      CacheClock clock = CacheClock::system()
+  );
   ~PromptCache();
 
   // The generation thread.
@@ -170,19 +192,33 @@ class PromptCache {
       std::chrono::steady_clock::time_point deadline,
       std::chrono::milliseconds tail_delay
   );
-  /// Wakes a waiting take_dirty.
+  /// Wakes a waiting take_dirty, or the next one that would wait.
   void wake();
+  /// Stands for all blocks sealed so far; see wait_clean.
+  std::uint64_t dirty_ticket() const;
+  /// Waits until every block that the ticket stands for is durable, failed or
+  /// superseded by one that is. False when the deadline passed first.
+  /// Thread: not the one that writes.
+  bool wait_clean(
+      std::uint64_t ticket, std::chrono::steady_clock::time_point deadline
+  );
+  /// Blocks sealed that are neither durable nor failed yet.
+  std::size_t dirty_count() const;
   /// The block is durable on disk under its name.
   void set_durable(const BlockId& id, std::uint64_t file_bytes);
   /// The block could not be written; it stays in RAM as long as the budget
   /// lets it.
   void set_write_failed(const BlockId& id);
+  /// Tails on disk whose superseding block is durable by now: the cache has
+  /// forgotten them and the caller unlinks their files. Each is named once.
+  std::vector<BlockId> take_superseded();
   /// Hands the block out again (its file or its parent's vanished).
   /// False when its page is no longer in RAM.
   bool requeue(const BlockId& id);
   /// Makes known a block found on disk. Without a known parent it waits as an
   /// orphan and appears when the parent does. `last_use_ns` dates the
-  /// assistant entry made for it unless an entry covers it.
+  /// assistant entry made for it unless an entry covers it. A block whose id
+  /// is not that of its parent, start and tokens is ignored.
   void add_disk_block(
       const BlockPtr& block, std::uint64_t file_bytes, std::int64_t last_use_ns
   );
@@ -192,14 +228,15 @@ class PromptCache {
   /// The block's file is gone (evicted by someone, corrupt, cleared). Without
   /// a page in RAM the block and all below it are forgotten.
   void forget_disk(const BlockId& id);
-  /// True when the block is known, and whether its file is believed durable.
+  /// Whether the block is known and its file is believed durable.
   bool is_durable(const BlockId& id) const;
   std::vector<BlockId> durable_blocks() const;
 
   /// Chooses, by the rule of eviction, blocks to unlink so that at least
   /// `bytes` are freed (fewer when the rest is pinned or in use); children
-  /// before parents. The entries are shortened; the caller unlinks the files
-  /// and calls forget_disk for each.
+  /// before parents. First go blocks that no entry covers, then what an entry
+  /// larger than disk_bytes has beyond half of that. The entries are shortened
+  /// and the cache forgets the blocks; the caller unlinks their files.
   std::vector<BlockId> evict_disk(std::uint64_t bytes);
 
   /// Adds or refreshes entries (from a manifest); the newest last use wins.
@@ -208,12 +245,17 @@ class PromptCache {
 
   // Everyone.
 
-  /// Oldest first within their type.
+  /// Oldest first within their type. Records that still wait for their blocks
+  /// are not among them.
   std::vector<EntryRecord> entries() const;
   CacheStats stats() const;
-  void set_pinned(const BlockId& last_block, std::size_t length, bool pinned);
+  /// Pins the entry of that length, making it where the blocks are known, or
+  /// unpins it. False when there is no such block or entry.
+  bool set_pinned(const BlockId& last_block, std::size_t length, bool pinned);
   /// Frees idle clean pages until `bytes` are freed; returns what was freed.
   std::uint64_t shrink_ram(std::uint64_t bytes);
+  /// CHECKs all sums and links against a full recount. For tests: slow.
+  void verify() const;
 
  private:
   friend class Match;

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "kv/core.h"
+#include "kv/prompt_cache.h"
+
+namespace afterglow {
+
+struct PromptCache::Impl {
+  explicit Impl(kv::Core::Options options) : core(std::move(options)) {}
+
+  mutable std::mutex mutex;
+  std::condition_variable sealed;   // a block became dirty, or wake
+  std::condition_variable cleaned;  // a block ceased to be dirty
+  kv::Core core;
+  bool woken = false;
+
+  /// Holds the mutex. Pages that left the tree are released after it, since
+  /// giving back much memory takes long.
+  class Lock {
+   public:
+    explicit Lock(Impl& impl) : impl_(impl), lock_(impl.mutex) {}
+    ~Lock() {
+      std::vector<PagePtr> garbage =
+          std::exchange(impl_.core.tree().garbage(), {});
+      lock_.unlock();
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    Impl& impl_;
+    std::unique_lock<std::mutex> lock_;
+  };
+};
+
+struct Trail::State {
+  PromptCache::Impl* cache = nullptr;
+  kv::TrailState trail;
+};
+
+}  // namespace afterglow

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kv/dirty_queue.h"
+#include "kv/entries.h"
+#include "kv/orphans.h"
+#include "kv/prompt_cache.h"
+#include "kv/tree.h"
+#include "kv/waiting_entries.h"
+
+namespace afterglow::kv {
+
+/// A prompt cache without its mutex: tree, entries, budgets and what is known
+/// of the disk. Every public function leaves the budgets kept.
+/// Thread: one at a time.
+class Core {
+ public:
+  struct Options {
+    std::size_t page_bytes = 0;
+    CacheLimits limits;
+    bool with_disk = false;
+    CacheClock clock;
+  };
+  /// Pages that may wait to be written, whatever the RAM budget.
+  static constexpr std::size_t kWriteBehindPages = 32;
+  /// Bounds what is remembered without a place in the tree.
+  static constexpr std::size_t kMaxOrphans = 16384;
+  static constexpr std::size_t kMaxWaitingEntries = 65536;
+
+  explicit Core(Options options);
+
+  // Sequences (core_sequences.cpp).
+
+  struct Found {
+    std::size_t tokens = 0;
+    std::vector<NodePtr> nodes;  // used until released
+  };
+  Found lookup(const BlockId& root, Tokens prompt);
+  void release(std::span<const NodePtr> nodes);
+  void start(
+      TrailState& trail,
+      std::span<const PathBlock> prefix,
+      std::vector<Boundary> boundaries
+  );
+  void append(TrailState& trail, BlockPtr block, PagePtr page);
+  void finish(TrailState& trail);
+
+  // Writing (core_disk.cpp).
+
+  std::vector<NodePtr> take_dirty(std::chrono::milliseconds tail_delay);
+  void set_durable(const BlockId& id, std::uint64_t file_bytes);
+  void set_write_failed(const BlockId& id);
+  bool requeue(const BlockId& id);
+  std::vector<BlockId> take_superseded() { return std::exchange(gone_, {}); }
+
+  // What the disk has (core_disk.cpp).
+
+  void add_disk_block(DiskBlock disk);
+  PagePtr attach_page(const BlockId& id, PagePtr page);
+  void forget_disk(const BlockId& id);
+  std::vector<BlockId> durable_blocks() const;
+  std::uint64_t disk_blocks() const;
+  std::uint64_t disk_bytes() const;
+
+  // Entries (core_entries.cpp).
+
+  void merge(const EntryRecord& record);
+  static EntryRecord record(const Entry& entry);
+  bool set_pinned(const BlockId& last_block, std::size_t length, bool pinned);
+
+  // Budgets (core_budgets.cpp).
+
+  std::vector<BlockId> evict_disk(std::uint64_t bytes);
+  std::uint64_t shrink_ram(std::uint64_t bytes);
+
+  CacheStats stats() const;
+  /// CHECKs that all sums and links agree with a full recount.
+  void verify() const;
+
+  Tree& tree() { return tree_; }
+  const Tree& tree() const { return tree_; }
+  const Entries& entries() const { return entries_; }
+  const DirtyQueue& dirty() const { return dirty_; }
+  const CacheClock& clock() const { return options_.clock; }
+
+ private:
+  /// A tail's file that is to go when `by` is durable.
+  struct Superseded {
+    DiskBlock disk;
+    NodePtr by;
+    bool written = false;  // false: the store is still at it
+  };
+
+  std::int64_t now_ns();
+  void use(Node& node);
+  void touch_way(const Found& found);
+  Node* place(const BlockPtr& block, const PagePtr& page, Node* parent);
+  bool has_room() const;
+  void add_block(TrailState& trail, const BlockPtr& block, const PagePtr& page);
+  void open_boundaries(TrailState& trail);
+  /// What becomes possible once a block is in the tree.
+  void welcome(Node& node);
+  void supersede_tails(Node& node);
+  void supersede(Node& tail, Node& by);
+  void add_superseded(DiskBlock disk, Node& by, bool written);
+  void became_durable(Node& node);
+  void mark_clean(Node& node);
+  void add_disk(DiskBlock disk);
+  bool insert_disk(const DiskBlock& disk);
+  void put_record(Node& node, const EntryRecord& record);
+
+  /// Frees what nobody wants, then keeps the budgets.
+  void tidy();
+  void settle();
+  void forget(Node& node);
+  bool drop_over_count();
+  bool shed_page();
+  void halve_over_disk();
+  /// Takes a durable leaf that nobody covers or uses out of the tree.
+  bool remove_loose(std::vector<BlockId>& out, std::uint64_t& freed);
+
+  Options options_;
+  std::size_t limit_pages_;
+  Tree tree_;
+  Entries entries_;
+  DirtyQueue dirty_;
+  Orphans orphans_;
+  WaitingEntries waiting_;
+  std::unordered_map<BlockId, Superseded, BlockIdHash> superseded_;
+  std::uint64_t superseded_bytes_ = 0;
+  std::size_t superseded_written_ = 0;
+  std::vector<BlockId> gone_;
+  std::vector<DiskBlock> again_;  // superseded by a block that was lost
+  std::int64_t last_now_ns_ = 0;
+  std::uint64_t largest_file_ = 0;
+  CacheStats counts_;  // the counters that only grow
+};
+
+}  // namespace afterglow::kv

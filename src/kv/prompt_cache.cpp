@@ -1,0 +1,271 @@
+#include "kv/prompt_cache.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kv/cache_impl.h"
+
+namespace afterglow {
+namespace {
+
+// How many entries are copied while the mutex is held once.
+constexpr int kEntriesAtOnce = 64;
+
+}  // namespace
+
+const char* to_string(EntryType type) {
+  switch (type) {
+    case EntryType::kAssistant:
+      return "assistant";
+    case EntryType::kUser:
+      return "user";
+    case EntryType::kSystem:
+      return "system";
+  }
+  CHECK(false, "no such entry type");
+  return "";
+}
+
+CacheClock CacheClock::system() {
+  return {
+      [] {
+        auto now = std::chrono::system_clock::now().time_since_epoch();
+        return std::int64_t{
+            std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
+      },
+      [] { return std::chrono::steady_clock::now(); }};
+}
+
+PromptCache::PromptCache(
+    std::size_t page_bytes, CacheLimits limits, bool with_disk, CacheClock clock
+)
+    : impl_(std::make_unique<Impl>(kv::Core::Options{
+          page_bytes, limits, with_disk, std::move(clock)})) {}
+
+PromptCache::~PromptCache() = default;
+
+Match PromptCache::lookup(const BlockId& root, std::span<const Token> prompt) {
+  Match match;
+  Impl::Lock lock(*impl_);
+  kv::Core::Found found = impl_->core.lookup(root, prompt);
+  match.cache_ = this;
+  match.tokens_ = found.tokens;
+  match.nodes_ = std::move(found.nodes);
+  match.path_.reserve(match.nodes_.size());
+  for (const kv::NodePtr& node : match.nodes_) {
+    match.path_.push_back({node->block, node->page});
+  }
+  return match;
+}
+
+Trail PromptCache::start(
+    const BlockId& root,
+    std::span<const PathBlock> prefix,
+    std::vector<Boundary> boundaries
+) {
+  Trail trail;
+  trail.state_ = std::make_unique<Trail::State>();
+  trail.state_->cache = impl_.get();
+  trail.state_->trail.root = root;
+  {
+    Impl::Lock lock(*impl_);
+    impl_->core.start(trail.state_->trail, prefix, std::move(boundaries));
+  }
+  impl_->sealed.notify_all();
+  return trail;
+}
+
+std::vector<PromptCache::Dirty> PromptCache::take_dirty(
+    std::chrono::steady_clock::time_point deadline,
+    std::chrono::milliseconds tail_delay
+) {
+  std::unique_lock lock(impl_->mutex);
+  const CacheClock& clock = impl_->core.clock();
+  for (;;) {
+    std::vector<Dirty> dirty;
+    for (const kv::NodePtr& node : impl_->core.take_dirty(tail_delay)) {
+      dirty.push_back({node->block, node->page, node->sealed_at});
+    }
+    auto now = clock.steady();
+    if (!dirty.empty() || impl_->woken || now >= deadline) {
+      impl_->woken = false;
+      return dirty;
+    }
+    auto until = deadline;
+    if (auto due = impl_->core.dirty().next_due(tail_delay)) {
+      until = std::min(until, *due);
+    }
+    // Bounded, since a deadline may lie beyond what the clock can add up to.
+    auto wait = std::min<std::chrono::steady_clock::duration>(
+        until - now, std::chrono::hours(1)
+    );
+    impl_->sealed.wait_for(lock, wait);
+  }
+}
+
+void PromptCache::wake() {
+  {
+    Impl::Lock lock(*impl_);
+    impl_->woken = true;
+  }
+  impl_->sealed.notify_all();
+}
+
+std::uint64_t PromptCache::dirty_ticket() const {
+  Impl::Lock lock(*impl_);
+  return impl_->core.dirty().last_ticket();
+}
+
+bool PromptCache::wait_clean(
+    std::uint64_t ticket, std::chrono::steady_clock::time_point deadline
+) {
+  std::unique_lock lock(impl_->mutex);
+  return impl_->cleaned.wait_until(lock, deadline, [&] {
+    return impl_->core.dirty().clean(ticket);
+  });
+}
+
+std::size_t PromptCache::dirty_count() const {
+  Impl::Lock lock(*impl_);
+  return impl_->core.dirty().size();
+}
+
+void PromptCache::set_durable(const BlockId& id, std::uint64_t file_bytes) {
+  {
+    Impl::Lock lock(*impl_);
+    impl_->core.set_durable(id, file_bytes);
+  }
+  impl_->cleaned.notify_all();
+}
+
+void PromptCache::set_write_failed(const BlockId& id) {
+  {
+    Impl::Lock lock(*impl_);
+    impl_->core.set_write_failed(id);
+  }
+  impl_->cleaned.notify_all();
+}
+
+bool PromptCache::requeue(const BlockId& id) {
+  bool queued;
+  {
+    Impl::Lock lock(*impl_);
+    queued = impl_->core.requeue(id);
+  }
+  impl_->sealed.notify_all();
+  return queued;
+}
+
+std::vector<BlockId> PromptCache::take_superseded() {
+  Impl::Lock lock(*impl_);
+  return impl_->core.take_superseded();
+}
+
+void PromptCache::add_disk_block(
+    const BlockPtr& block, std::uint64_t file_bytes, std::int64_t last_use_ns
+) {
+  if (block_id(block->parent, block->start, block->tokens) != block->id) {
+    return;
+  }
+  {
+    Impl::Lock lock(*impl_);
+    impl_->core.add_disk_block({block, file_bytes, last_use_ns});
+  }
+  impl_->cleaned.notify_all();
+}
+
+PagePtr PromptCache::attach_page(const BlockId& id, PagePtr page) {
+  Impl::Lock lock(*impl_);
+  return impl_->core.attach_page(id, std::move(page));
+}
+
+void PromptCache::forget_disk(const BlockId& id) {
+  {
+    Impl::Lock lock(*impl_);
+    impl_->core.forget_disk(id);
+  }
+  impl_->cleaned.notify_all();
+}
+
+bool PromptCache::is_durable(const BlockId& id) const {
+  Impl::Lock lock(*impl_);
+  const kv::Node* node = impl_->core.tree().find(id);
+  return node && node->durable;
+}
+
+std::vector<BlockId> PromptCache::durable_blocks() const {
+  Impl::Lock lock(*impl_);
+  return impl_->core.durable_blocks();
+}
+
+std::vector<BlockId> PromptCache::evict_disk(std::uint64_t bytes) {
+  Impl::Lock lock(*impl_);
+  return impl_->core.evict_disk(bytes);
+}
+
+void PromptCache::merge_entries(std::span<const EntryRecord> records) {
+  for (const EntryRecord& record : records) {
+    Impl::Lock lock(*impl_);
+    impl_->core.merge(record);
+  }
+}
+
+std::vector<EntryRecord> PromptCache::entries() const {
+  std::vector<EntryRecord> records;
+  std::vector<std::uint64_t> numbers;
+  for (EntryType type :
+       {EntryType::kAssistant, EntryType::kUser, EntryType::kSystem}) {
+    std::int64_t time = std::numeric_limits<std::int64_t>::min();
+    std::uint64_t use = 0;
+    for (bool more = true; more;) {
+      Impl::Lock lock(*impl_);
+      const kv::EntryOrder& order = impl_->core.entries().all();
+      for (int i = 0; i < kEntriesAtOnce && more; ++i) {
+        const kv::Entry* entry = order.after(type, time, use);
+        more = entry != nullptr;
+        if (more) {
+          time = entry->last_use_ns;
+          use = entry->use;
+          records.push_back(kv::Core::record(*entry));
+          numbers.push_back(entry->number);
+        }
+      }
+    }
+  }
+  // One used or promoted between two slices was met twice: the last counts.
+  std::vector<EntryRecord> once;
+  std::unordered_map<std::uint64_t, std::size_t> last;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    last[numbers[i]] = i;
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (last[numbers[i]] == i) {
+      once.push_back(std::move(records[i]));
+    }
+  }
+  return once;
+}
+
+CacheStats PromptCache::stats() const {
+  Impl::Lock lock(*impl_);
+  return impl_->core.stats();
+}
+
+bool PromptCache::set_pinned(
+    const BlockId& last_block, std::size_t length, bool pinned
+) {
+  Impl::Lock lock(*impl_);
+  return impl_->core.set_pinned(last_block, length, pinned);
+}
+
+std::uint64_t PromptCache::shrink_ram(std::uint64_t bytes) {
+  Impl::Lock lock(*impl_);
+  return impl_->core.shrink_ram(bytes);
+}
+
+void PromptCache::verify() const {
+  Impl::Lock lock(*impl_);
+  impl_->core.verify();
+}
+
+}  // namespace afterglow
