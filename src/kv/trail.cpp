@@ -4,6 +4,8 @@
 
 namespace afterglow {
 
+Trail::Trail() = default;
+
 Trail::~Trail() {
   *this = Trail();
 }
