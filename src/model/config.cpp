@@ -46,8 +46,11 @@ Status check_config(const ModelConfig& config, const std::string& where) {
         std::to_string(config.kv_heads) + " KV heads"
     );
   }
-  if (config.head_dim % 2 != 0) {
-    return bad("the head size " + std::to_string(config.head_dim) + " is odd");
+  if (config.head_dim % 16 != 0 || config.head_dim > 512) {
+    return Error{
+        Code::kUnsupported,
+        where + ": heads of " + std::to_string(config.head_dim) +
+            "; supported are multiples of 16 up to 512"};
   }
   if (!(config.norm_eps >= 0 && config.norm_eps < 1)) {
     return bad("norm epsilon " + std::to_string(config.norm_eps));
