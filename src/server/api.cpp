@@ -1,0 +1,222 @@
+#include "server/api.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "server/cache_json.h"
+#include "server/deferred.h"
+#include "server/generation.h"
+#include "server/openai_response.h"
+
+namespace afterglow {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::string_view kModelsPrefix = "/v1/models/";
+
+std::unique_ptr<Exchange> respond_json(
+    const json& body, unsigned status = 200
+) {
+  ResponseHead head;
+  head.status = status;
+  return respond(std::move(head), openai::dump(body));
+}
+
+ApiError not_ready(const EngineSlot::View& view) {
+  ApiError error;
+  error.status = 503;
+  error.type = "service_unavailable_error";
+  error.message = view.error.message;
+  error.code = view.state == EngineSlot::State::kLoading ? "model_loading"
+                                                         : "model_failed";
+  return error;
+}
+
+json model_json(const ModelInfo& info, std::int64_t created) {
+  return {
+      {"id", info.name},
+      {"object", "model"},
+      {"created", created},
+      {"owned_by", "afterglow"},
+      {"meta",
+       {{"path", info.path},
+        {"architecture", info.architecture},
+        {"quantization", info.quantization},
+        {"backend", info.backend},
+        {"vocab_size", info.vocab_size},
+        {"context_length", info.context_length},
+        {"parameters", info.parameters},
+        {"weight_bytes", info.weight_bytes},
+        {"load_seconds", info.load_seconds}}},
+  };
+}
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch()
+  )
+      .count();
+}
+
+}  // namespace
+
+struct Api::Route {
+  std::string_view method;
+  std::string_view path;  // one that ends with '/' takes all below it
+  std::unique_ptr<Exchange> (Api::*handle)(const HttpRequest&);
+
+  bool matches(std::string_view given) const {
+    if (path.back() != '/') return given == path;
+    return given.size() > path.size() && given.starts_with(path);
+  }
+};
+
+const Api::Route Api::kRoutes[] = {
+    {"POST", "/v1/chat/completions", &Api::chat},
+    {"POST", "/chat/completions", &Api::chat},
+    {"POST", "/v1/completions", &Api::complete},
+    {"GET", "/v1/models", &Api::models},
+    {"GET", kModelsPrefix, &Api::model},
+    {"GET", "/health", &Api::health},
+    {"GET", "/v1/cache", &Api::cache},
+    {"POST", "/v1/cache/flush", &Api::flush},
+};
+
+Api::Api(const EngineSlot& slot, ApiOptions options)
+    : slot_(slot),
+      options_(options),
+      started_(unix_seconds()),
+      prepare_workers_(options.prepare_threads),
+      flush_worker_(1) {}
+
+std::unique_ptr<Exchange> Api::handle(HttpRequest request) {
+  std::string allowed;
+  for (const Route& route : kRoutes) {
+    if (!route.matches(request.path)) continue;
+    if (route.method == request.method) return (this->*route.handle)(request);
+    allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+  }
+  ApiError error;
+  error.type = "invalid_request_error";
+  if (allowed.empty()) {
+    error.status = 404;
+    error.code = "unknown_url";
+    error.message = "there is nothing at " + request.path;
+    return respond(error);
+  }
+  error.status = 405;
+  error.code = "method_not_allowed";
+  error.message =
+      request.path + " takes " + allowed + ", not " + request.method;
+  ResponseHead head;
+  head.status = 405;
+  head.headers.emplace_back("Allow", allowed);
+  return respond(std::move(head), to_json(error));
+}
+
+std::unique_ptr<Exchange> Api::chat(const HttpRequest& request) {
+  return generate(
+      parse_chat_request(request.body, options_.defaults, options_.json)
+  );
+}
+
+std::unique_ptr<Exchange> Api::complete(const HttpRequest& request) {
+  return generate(
+      parse_text_request(request.body, options_.defaults, options_.json)
+  );
+}
+
+std::unique_ptr<Exchange> Api::generate(
+    std::variant<CompletionRequest, ApiError> parsed
+) {
+  if (const auto* error = std::get_if<ApiError>(&parsed)) {
+    return respond(*error);
+  }
+  const EngineSlot::View view = slot_.view();
+  if (view.engine == nullptr) return respond(not_ready(view));
+  return make_generation(
+      *view.engine,
+      prepare_workers_,
+      std::get<CompletionRequest>(std::move(parsed))
+  );
+}
+
+std::unique_ptr<Exchange> Api::models(const HttpRequest&) {
+  const EngineSlot::View view = slot_.view();
+  if (view.engine == nullptr) return respond(not_ready(view));
+  const json model = model_json(view.engine->info(), started_);
+  return respond_json({{"object", "list"}, {"data", json::array({model})}});
+}
+
+std::unique_ptr<Exchange> Api::model(const HttpRequest& request) {
+  const EngineSlot::View view = slot_.view();
+  if (view.engine == nullptr) return respond(not_ready(view));
+  const std::string id = request.path.substr(kModelsPrefix.size());
+  if (id == view.engine->info().name) {
+    return respond_json(model_json(view.engine->info(), started_));
+  }
+  ApiError error;
+  error.status = 404;
+  error.type = "invalid_request_error";
+  error.code = "model_not_found";
+  error.param = "model";
+  error.message = "the model '" + id + "' is not served here; '" +
+                  view.engine->info().name + "' is";
+  return respond(error);
+}
+
+std::unique_ptr<Exchange> Api::health(const HttpRequest&) {
+  const EngineSlot::View view = slot_.view();
+  switch (view.state) {
+    case EngineSlot::State::kReady:
+      return respond_json({{"status", "ok"}});
+    case EngineSlot::State::kLoading:
+      return respond_json({{"status", "loading"}}, 503);
+    case EngineSlot::State::kFailed:
+      break;
+  }
+  return respond_json(
+      {{"status", "failed"}, {"message", view.error.message}}, 503
+  );
+}
+
+std::unique_ptr<Exchange> Api::cache(const HttpRequest&) {
+  const EngineSlot::View view = slot_.view();
+  if (view.engine == nullptr) return respond(not_ready(view));
+  return respond_json(
+      cache_json(view.engine->report(), view.engine->cache_entries())
+  );
+}
+
+std::unique_ptr<Exchange> Api::flush(const HttpRequest&) {
+  const EngineSlot::View view = slot_.view();
+  if (view.engine == nullptr) return respond(not_ready(view));
+  return defer(
+      flush_worker_,
+      [engine = view.engine, timeout = options_.flush_deadline] {
+        const auto begin = std::chrono::steady_clock::now();
+        const FlushReport report = engine->flush(begin + timeout);
+        const std::chrono::duration<double, std::milli> took =
+            std::chrono::steady_clock::now() - begin;
+        const json body = {
+            {"complete", report.complete},
+            {"durable_blocks", report.durable_blocks},
+            {"failed_blocks", report.failed_blocks},
+            {"ms", took.count()},
+        };
+        Output output;
+        output.head.emplace();
+        const bool good = report.complete && report.failed_blocks == 0;
+        output.head->status = good ? 200 : 503;
+        output.body = openai::dump(body);
+        output.done = true;
+        return output;
+      }
+  );
+}
+
+}  // namespace afterglow

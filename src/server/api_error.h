@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace afterglow {
+
+/// An error as an OpenAI client sees it.
+struct ApiError {
+  unsigned status = 500;
+  std::string type = "server_error";
+  std::string message;
+  std::string param;  // the field at fault; empty: null
+  std::string code;   // a word for programs; empty: null
+};
+
+/// The one place that maps an engine's code to HTTP.
+ApiError to_api_error(const Error& error);
+
+/// 400 for a request's field.
+ApiError invalid_field(
+    std::string param, std::string message, std::string code = {}
+);
+
+/// {"error": {message, type, param, code}}.
+std::string to_json(const ApiError& error);
+
+/// Seconds a client should wait before it tries again; 0: no such advice.
+unsigned retry_after(const ApiError& error);
+
+}  // namespace afterglow

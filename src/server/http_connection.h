@@ -1,0 +1,123 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "server/exchange.h"
+#include "server/http_server.h"
+#include "server/http_wire.h"
+
+namespace afterglow {
+
+class HttpConnection;
+
+/// What connections share: the handler, the limits and the list of those that
+/// live. Thread: safe from any thread.
+class HttpConnections {
+ public:
+  HttpConnections(HttpHandler handler, HttpLimits limits)
+      : handler(std::move(handler)), limits(limits) {}
+
+  const HttpHandler handler;
+  const HttpLimits limits;
+  std::atomic<bool> draining{false};
+
+  void add(const std::shared_ptr<HttpConnection>& connection);
+  void remove(HttpConnection* connection);
+  std::size_t count() const;
+  std::vector<std::shared_ptr<HttpConnection>> all() const;
+  bool wait_none(std::chrono::steady_clock::time_point deadline) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::unordered_map<HttpConnection*, std::weak_ptr<HttpConnection>> live_;
+};
+
+/// One client's connection: reads requests, one after the other, and writes
+/// what their exchanges say.
+/// Thread: everything runs on the socket's strand; start, drain, cut and
+/// close may be called from any thread.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  using tcp = boost::asio::ip::tcp;
+  template <class T>
+  using awaitable = boost::asio::awaitable<T>;
+
+  HttpConnection(tcp::socket socket, std::shared_ptr<HttpConnections> shared);
+  ~HttpConnection();
+
+  /// refuse: answers 503 and closes.
+  void start(bool refuse);
+  /// Closes the connection as soon as it has nothing to answer.
+  void drain();
+  /// Ends the running exchange with this error; the connection then closes.
+  void cut(const ApiError& error);
+  /// Closes at once.
+  void close();
+
+ private:
+  struct Waker;
+  struct Incoming {
+    HttpRequest request;
+    WireOptions wire;
+  };
+  struct Closed {};
+  using ReadResult = std::variant<Closed, ApiError, Incoming>;
+
+  awaitable<void> run(bool refuse);
+  awaitable<bool> wait_for_bytes();
+  awaitable<ReadResult> read_request();
+  awaitable<bool> answer(std::unique_ptr<Exchange> exchange, WireOptions wire);
+  awaitable<void> write_response();
+  awaitable<bool> write_all(std::string bytes);
+  awaitable<void> watch_client();
+  awaitable<void> wait_for_signal(std::chrono::milliseconds at_most);
+  awaitable<void> refuse_rest(const ApiError& error);
+
+  void on_wake();
+  void leave(const char* why);
+  void signal();
+  void arm_deadline(std::chrono::milliseconds timeout);
+  void disarm_deadline();
+  bool client_is_gone();
+  std::size_t unsent() const;
+
+  tcp::socket socket_;
+  const std::shared_ptr<HttpConnections> shared_;
+  std::string client_;
+  boost::beast::flat_buffer buffer_;  // read, not yet parsed
+  boost::asio::steady_timer deadline_;
+  boost::asio::steady_timer signal_;  // something below has changed
+  boost::asio::cancellation_signal stop_watching_;
+
+  bool idle_ = false;         // waits for a request's first byte
+  bool half_closed_ = false;  // the client sends no more
+  bool gone_ = false;         // the client, or our patience
+  bool watching_ = false;
+  bool probe_due_ = false;
+
+  // The running exchange.
+  std::unique_ptr<Exchange> exchange_;
+  std::optional<WireWriter> wire_;
+  std::string out_;          // to be written next
+  std::string in_flight_;    // being written
+  std::size_t written_ = 0;  // of in_flight_
+  std::size_t total_written_ = 0;
+};
+
+}  // namespace afterglow

@@ -1,0 +1,180 @@
+#include "server/http_server.h"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/http_connection.h"
+
+namespace afterglow {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using namespace std::chrono_literals;
+
+constexpr auto use_result = asio::as_tuple(asio::use_awaitable);
+/// Connections above the limit that are told so; those above are closed.
+constexpr std::size_t kRefusals = 64;
+constexpr int kSendBuffer = 256 << 10;
+
+Error listen_error(const HttpOptions& options, const error_code& ec) {
+  const std::string where = options.host + ":" + std::to_string(options.port);
+  std::string text =
+      "[http.listen] cannot listen on " + where + ": " + ec.message();
+  if (ec == asio::error::address_in_use) {
+    text += "; choose another port with --port, or 0 for any free one";
+  }
+  return {Code::kIo, text};
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(const HttpOptions& options, HttpHandler handler)
+      : context(options.threads),
+        acceptor(asio::make_strand(context)),
+        work(context.get_executor()),
+        shared(std::make_shared<HttpConnections>(
+            std::move(handler), options.limits
+        )) {}
+
+  Status listen(const HttpOptions& options) {
+    error_code ec;
+    tcp::resolver resolver(context);
+    const auto found = resolver.resolve(
+        options.host,
+        std::to_string(options.port),
+        tcp::resolver::passive | tcp::resolver::numeric_service,
+        ec
+    );
+    if (ec || found.empty()) {
+      return Error{
+          Code::kInvalidArgument,
+          "[http.listen] cannot resolve the host '" + options.host +
+              "': " + ec.message()};
+    }
+    const tcp::endpoint endpoint = *found.begin();
+    acceptor.open(endpoint.protocol(), ec);
+    if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
+    if (!ec) acceptor.bind(endpoint, ec);
+    if (!ec) acceptor.listen(tcp::acceptor::max_listen_connections, ec);
+    if (!ec) bound = acceptor.local_endpoint(ec);
+    if (ec) return listen_error(options, ec);
+    return {};
+  }
+
+  asio::awaitable<void> accept_loop() {
+    while (acceptor.is_open()) {
+      auto [ec, socket] = co_await acceptor.async_accept(
+          asio::make_strand(context), use_result
+      );
+      if (!acceptor.is_open()) break;
+      if (ec) {
+        // Out of descriptors or memory: others need time to give some back.
+        spdlog::warn("http accept failed: {}", ec.message());
+        asio::steady_timer pause(acceptor.get_executor(), 100ms);
+        co_await pause.async_wait(use_result);
+        continue;
+      }
+      admit(std::move(socket));
+    }
+  }
+
+  void admit(tcp::socket socket) {
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    socket.set_option(
+        asio::socket_base::send_buffer_size(kSendBuffer), ignored
+    );
+    const std::size_t live = shared->count();
+    const std::size_t limit = shared->limits.connections;
+    if (live >= limit + kRefusals) return;
+    std::make_shared<HttpConnection>(std::move(socket), shared)
+        ->start(live >= limit);
+  }
+
+  void close_acceptor() {
+    asio::post(acceptor.get_executor(), [this] {
+      error_code ignored;
+      acceptor.close(ignored);
+    });
+  }
+
+  asio::io_context context;
+  tcp::acceptor acceptor;
+  asio::executor_work_guard<asio::io_context::executor_type> work;
+  std::shared_ptr<HttpConnections> shared;
+  tcp::endpoint bound;
+  std::vector<std::thread> threads;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(
+    const HttpOptions& options, HttpHandler handler
+) {
+  auto impl = std::make_unique<Impl>(options, std::move(handler));
+  if (auto status = impl->listen(options); !status.ok()) return status.error();
+  asio::co_spawn(
+      impl->acceptor.get_executor(), impl->accept_loop(), asio::detached
+  );
+  for (int i = 0; i < options.threads; ++i) {
+    impl->threads.emplace_back([context = &impl->context] { context->run(); });
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+HttpServer::~HttpServer() {
+  drain();
+  // A connection accepted meanwhile is closed in a later round.
+  do {
+    for (const auto& connection : impl_->shared->all()) connection->close();
+  } while (!wait_drained(std::chrono::steady_clock::now() + 100ms));
+  impl_->work.reset();
+  for (std::thread& thread : impl_->threads) thread.join();
+}
+
+std::uint16_t HttpServer::port() const {
+  return impl_->bound.port();
+}
+
+std::string HttpServer::url() const {
+  const auto address = impl_->bound.address();
+  const std::string host =
+      address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
+  return "http://" + host + ":" + std::to_string(port());
+}
+
+std::size_t HttpServer::connections() const {
+  return impl_->shared->count();
+}
+
+void HttpServer::drain() {
+  impl_->shared->draining = true;
+  impl_->close_acceptor();
+  for (const auto& connection : impl_->shared->all()) connection->drain();
+}
+
+bool HttpServer::wait_drained(std::chrono::steady_clock::time_point deadline) {
+  return impl_->shared->wait_none(deadline);
+}
+
+void HttpServer::cut(const ApiError& error) {
+  for (const auto& connection : impl_->shared->all()) connection->cut(error);
+}
+
+}  // namespace afterglow

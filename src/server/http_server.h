@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "server/exchange.h"
+
+namespace afterglow {
+
+struct HttpLimits {
+  std::size_t header_bytes = 16 << 10;
+  std::size_t body_bytes = 32 << 20;
+  std::size_t connections = 512;
+  /// Output that a client has not taken yet; beyond it the client is cut.
+  std::size_t lag_bytes = 1 << 20;
+  std::chrono::milliseconds idle{75'000};    // between requests
+  std::chrono::milliseconds header{15'000};  // first byte to end of header
+  std::chrono::milliseconds body{30'000};    // between two pieces of a body
+  std::chrono::milliseconds write{30'000};   // until some output is taken
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8080;  // 0: any free one
+  int threads = 2;
+  HttpLimits limits;
+};
+
+/// Serves HTTP/1.1 (RFC 9112): keep-alive, pipelining, chunked streams.
+/// While an exchange works, its connection is watched: when the client is
+/// gone the exchange is destroyed. A client that only closed its sending side
+/// is not gone and gets its answer.
+/// Thread: all members safe from any thread.
+class HttpServer {
+ public:
+  /// Binds, listens and starts the threads.
+  /// Errors: kInvalidArgument for a bad host, kIo when the port is taken or
+  /// may not be bound; the message says which and why.
+  static Result<std::unique_ptr<HttpServer>> start(
+      const HttpOptions& options, HttpHandler handler
+  );
+  /// Cuts what is still running.
+  ~HttpServer();
+
+  std::uint16_t port() const;
+  /// "http://127.0.0.1:8080".
+  std::string url() const;
+  std::size_t connections() const;
+
+  /// Stops accepting and closes connections that wait for a request; running
+  /// exchanges go on and their connections close behind them.
+  void drain();
+  /// Waits until no connection is left; false when the deadline passed.
+  bool wait_drained(std::chrono::steady_clock::time_point deadline);
+  /// Ends running exchanges with this error. Call drain first.
+  void cut(const ApiError& error);
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace afterglow

@@ -1,0 +1,146 @@
+#include "server/http_wire.h"
+
+#include <cctype>
+#include <charconv>
+
+#include "base/check.h"
+
+namespace afterglow {
+namespace {
+
+void add_header(
+    std::string& text, std::string_view name, std::string_view value
+) {
+  text.append(name).append(": ").append(value).append("\r\n");
+}
+
+std::string to_hex(std::size_t value) {
+  char digits[16];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value, 16);
+  return std::string(digits, end.ptr);
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::string WireWriter::head_text(
+    const ResponseHead& head, std::size_t body_bytes
+) {
+  begun_ = true;
+  status_ = head.status;
+  streaming_ = head.streaming;
+  chunked_ = streaming_ && options_.http11;
+  if (streaming_ && !chunked_) options_.keep_alive = false;
+
+  std::string text = "HTTP/1.1 " + std::to_string(head.status) + " ";
+  text.append(reason_phrase(head.status)).append("\r\n");
+  add_header(text, "Server", "afterglow");
+  add_header(text, "Content-Type", head.content_type);
+  for (const auto& [name, value] : head.headers) {
+    add_header(text, name, value);
+  }
+  if (chunked_) {
+    add_header(text, "Transfer-Encoding", "chunked");
+  } else if (!streaming_) {
+    add_header(text, "Content-Length", std::to_string(body_bytes));
+  }
+  add_header(text, "Connection", options_.keep_alive ? "keep-alive" : "close");
+  return text + "\r\n";
+}
+
+std::string WireWriter::write(const Output& output) {
+  CHECK(!done_, "output after the end of a response");
+  std::string text;
+  if (output.head) {
+    CHECK(!begun_, "a second head in one response");
+    CHECK(
+        output.head->streaming || output.done,
+        "a body with a length must come whole"
+    );
+    text = head_text(*output.head, output.body.size());
+  }
+  CHECK(
+      begun_ || (output.body.empty() && !output.done), "a body without a head"
+  );
+  if (!options_.head_only) {
+    if (!chunked_) {
+      text += output.body;
+    } else if (!output.body.empty()) {
+      text += to_hex(output.body.size()) + "\r\n" + output.body + "\r\n";
+    }
+    if (chunked_ && output.done) text += "0\r\n\r\n";
+  }
+  done_ = output.done;
+  return text;
+}
+
+std::string_view reason_phrase(unsigned status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Content Too Large";
+    case 417:
+      return "Expectation Failed";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Status";
+  }
+}
+
+std::string decode_path(std::string_view target) {
+  target = target.substr(0, target.find('?'));
+  std::string path;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == '%' && i + 2 < target.size()) {
+      const int high = hex_digit(target[i + 1]);
+      const int low = hex_digit(target[i + 2]);
+      if (high >= 0 && low >= 0) {
+        path += static_cast<char>(high * 16 + low);
+        i += 2;
+        continue;
+      }
+    }
+    path += target[i];
+  }
+  return path;
+}
+
+std::string printable(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x20 && byte < 0x7F && c != '\\') {
+      result += c;
+    } else {
+      result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return result;
+}
+
+}  // namespace afterglow

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "server/exchange.h"
+
+namespace afterglow {
+
+/// How a response is written on its connection.
+struct WireOptions {
+  bool http11 = true;      // of the request
+  bool keep_alive = true;  // wanted by the client and granted
+  bool head_only = false;  // the request was HEAD
+};
+
+/// Writes responses as HTTP/1.1 text (RFC 9112): a length for a whole body,
+/// chunks for a stream, or, to an HTTP/1.0 client, a stream that ends with
+/// the connection.
+/// Thread: one thread at a time.
+class WireWriter {
+ public:
+  explicit WireWriter(WireOptions options) : options_(options) {}
+
+  /// The bytes of this output. Requires: the first output has the head; one
+  /// that is not streaming is done at once.
+  std::string write(const Output& output);
+
+  bool begun() const { return begun_; }
+  bool streaming() const { return streaming_; }
+  bool done() const { return done_; }
+  unsigned status() const { return status_; }
+  /// Whether the connection can take another request. Known once begun.
+  bool keep_alive() const { return options_.keep_alive; }
+  bool http11() const { return options_.http11; }
+
+ private:
+  std::string head_text(const ResponseHead& head, std::size_t body_bytes);
+
+  WireOptions options_;
+  bool begun_ = false;
+  bool streaming_ = false;
+  bool chunked_ = false;
+  bool done_ = false;
+  unsigned status_ = 0;
+};
+
+/// "Not Found" for 404.
+std::string_view reason_phrase(unsigned status);
+
+/// A request target's path with %XX decoded and the query cut off.
+std::string decode_path(std::string_view target);
+
+/// Text fit for a log line: other than printable ASCII is written as \xHH.
+std::string printable(std::string_view text);
+
+}  // namespace afterglow

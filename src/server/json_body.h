@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace afterglow {
+
+struct JsonLimits {
+  std::size_t depth = 64;        // of objects and arrays in each other
+  std::size_t values = 1 << 20;  // objects, arrays, keys and scalars
+};
+
+/// Parses a request body: one JSON value (RFC 8259) in UTF-8, members in
+/// their order. Cost and memory grow with the body's length only.
+/// Errors: kInvalidArgument, with the place, for a syntax error, invalid
+/// UTF-8, a number out of range, a member named twice, or a limit exceeded.
+Result<nlohmann::ordered_json> parse_json_body(
+    std::string_view text, const JsonLimits& limits = {}
+);
+
+}  // namespace afterglow

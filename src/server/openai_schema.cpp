@@ -1,0 +1,372 @@
+#include "server/openai_schema.h"
+
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "server/chat_messages.h"
+#include "server/field_reader.h"
+
+namespace afterglow {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Parsed = std::variant<CompletionRequest, ApiError>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMaxStops = 64;
+constexpr std::size_t kMaxStopBytes = 4096;
+
+void read_logit_bias(FieldReader& fields, SamplingParams& sampling) {
+  const json* bias = fields.find("logit_bias");
+  if (bias == nullptr) return;
+  if (!bias->is_object()) {
+    fields.fail("logit_bias", "must be an object of token id to number");
+    return;
+  }
+  for (const auto& [key, value] : bias->items()) {
+    Token token = 0;
+    const char* end = key.data() + key.size();
+    const auto parsed = std::from_chars(key.data(), end, token);
+    if (key.empty() || parsed.ec != std::errc() || parsed.ptr != end ||
+        token < 0) {
+      fields.fail("logit_bias", "must have token ids as member names");
+      return;
+    }
+    if (!value.is_number()) {
+      fields.fail("logit_bias", "must have numbers as values");
+      return;
+    }
+    sampling.logit_bias.emplace_back(token, value.get<float>());
+  }
+}
+
+void read_seed(FieldReader& fields, SamplingParams& sampling) {
+  const json* seed = fields.find("seed");
+  if (seed == nullptr) return;
+  if (!seed->is_number_integer()) {
+    fields.fail("seed", "must be an integer");
+    return;
+  }
+  sampling.seed = seed->is_number_unsigned()
+                      ? seed->get<std::uint64_t>()
+                      : static_cast<std::uint64_t>(seed->get<std::int64_t>());
+}
+
+void read_penalty(
+    FieldReader& fields,
+    const std::string& name,
+    double low,
+    double& penalty,
+    std::size_t& context_size
+) {
+  penalty = fields.number(name + "_penalty", low, kInfinity).value_or(penalty);
+  context_size = static_cast<std::size_t>(
+      fields.integer(name + "_context_size", 0, kMaxTokens)
+          .value_or(static_cast<std::int64_t>(context_size))
+  );
+}
+
+void read_sampling(
+    FieldReader& fields,
+    const RequestDefaults& defaults,
+    CompletionRequest& request
+) {
+  SamplingParams& to = request.sampling;
+  to.temperature =
+      fields.number("temperature", 0, kInfinity).value_or(defaults.temperature);
+  to.top_p = fields.number("top_p", 0, 1).value_or(defaults.top_p);
+  to.min_p = fields.number("min_p", 0, 1).value_or(defaults.min_p);
+  to.top_k = static_cast<std::size_t>(
+      fields.integer("top_k", 0, kMaxTokens)
+          .value_or(static_cast<std::int64_t>(defaults.top_k))
+  );
+  read_penalty(
+      fields, "repetition", 0, to.repetition_penalty, to.repetition_context_size
+  );
+  read_penalty(
+      fields,
+      "presence",
+      -kInfinity,
+      to.presence_penalty,
+      to.presence_context_size
+  );
+  read_penalty(
+      fields,
+      "frequency",
+      -kInfinity,
+      to.frequency_penalty,
+      to.frequency_context_size
+  );
+  to.xtc_probability =
+      fields.number("xtc_probability", 0, 1).value_or(to.xtc_probability);
+  to.xtc_threshold =
+      fields.number("xtc_threshold", 0, 0.5).value_or(to.xtc_threshold);
+  read_logit_bias(fields, to);
+  read_seed(fields, to);
+}
+
+void read_stops(FieldReader& fields, CompletionRequest& request) {
+  const json* stop = fields.find("stop");
+  if (stop == nullptr) return;
+  if (stop->is_string()) {
+    // mlx_lm takes "" as none.
+    if (*stop != "") request.stops.push_back(stop->get<std::string>());
+  } else if (stop->is_array()) {
+    for (const json& one : *stop) {
+      if (!one.is_string() || one == "") {
+        fields.fail("stop", "must hold strings that are not empty");
+        return;
+      }
+      request.stops.push_back(one.get<std::string>());
+    }
+  } else {
+    fields.fail("stop", "must be a string or a list of strings");
+  }
+  if (request.stops.size() > kMaxStops) {
+    fields.fail(
+        "stop", "has more than " + std::to_string(kMaxStops) + " strings"
+    );
+  }
+  for (const std::string& one : request.stops) {
+    if (one.size() <= kMaxStopBytes) continue;
+    fields.fail(
+        "stop",
+        "has a string longer than " + std::to_string(kMaxStopBytes) + " bytes"
+    );
+  }
+}
+
+void read_streaming(FieldReader& fields, CompletionRequest& request) {
+  request.stream = fields.boolean("stream").value_or(false);
+  const json* options = fields.find("stream_options");
+  if (options == nullptr) return;
+  if (!options->is_object()) {
+    fields.fail("stream_options", "must be an object");
+    return;
+  }
+  if (!request.stream) {
+    fields.fail("stream_options", "is allowed only when 'stream' is true");
+    return;
+  }
+  FieldReader inner(*options, "stream_options.");
+  request.include_usage = inner.boolean("include_usage").value_or(false);
+  inner.refuse(
+      "include_obfuscation", "is not served: chunks are never padded", false
+  );
+  inner.refuse_unknown();
+  if (!inner.error()) return;
+  const ApiError& error = *inner.error();
+  const std::string name = error.param;
+  // The message already begins with the quoted name.
+  fields.fail(name, error.message.substr(name.size() + 3), error.code);
+}
+
+void read_max_tokens(
+    FieldReader& fields,
+    const RequestDefaults& defaults,
+    CompletionRequest& request
+) {
+  const auto max_tokens = fields.integer("max_tokens", 1, kMaxInteger);
+  const auto newer = fields.integer("max_completion_tokens", 1, kMaxInteger);
+  request.max_tokens = newer        ? static_cast<std::size_t>(*newer)
+                       : max_tokens ? static_cast<std::size_t>(*max_tokens)
+                                    : defaults.max_tokens;
+}
+
+/// The same for both endpoints: `logprobs` as a switch, `top_logprobs` as a
+/// count; the older endpoint also takes the count in `logprobs`.
+void read_logprobs(FieldReader& fields, CompletionRequest& request) {
+  const json* logprobs = fields.find("logprobs");
+  if (logprobs != nullptr && !request.chat() && logprobs->is_number_integer()) {
+    request.logprobs = true;
+    request.top_logprobs =
+        static_cast<std::size_t>(fields.integer("logprobs", 0, 20).value_or(0));
+  } else {
+    request.logprobs = fields.boolean("logprobs").value_or(false);
+  }
+  if (const auto top = fields.integer("top_logprobs", 0, 20)) {
+    request.top_logprobs = static_cast<std::size_t>(*top);
+    if (*top > 0) request.logprobs = true;
+  }
+}
+
+/// Fields that change nothing here and that common clients send.
+void accept_without_effect(FieldReader& fields) {
+  (void)fields.text("model");
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) {
+    (void)fields.text(name);
+  }
+  const json* metadata = fields.find("metadata");
+  if (metadata != nullptr && !metadata->is_object()) {
+    fields.fail("metadata", "must be an object");
+  }
+}
+
+void refuse_unserved(FieldReader& fields) {
+  const std::string later = "is not served yet; leave it out";
+  fields.refuse("n", "must be 1: one answer a request", 1);
+  fields.refuse("best_of", "must be 1: one answer a request", 1);
+  fields.refuse("store", "is not served: answers are not kept", false);
+  fields.refuse("adapters", later);
+  fields.refuse("draft_model", later, "default_model");
+  fields.refuse("num_draft_tokens", later);
+  fields.refuse("role_mapping", later);
+  const json* format = fields.find("response_format");
+  if (format != nullptr && *format != json({{"type", "text"}})) {
+    fields.fail(
+        "response_format",
+        "is served as {\"type\": \"text\"} only",
+        "unsupported"
+    );
+  }
+}
+
+void refuse_unserved_chat(FieldReader& fields) {
+  const std::string later = "is not served yet; leave it out";
+  fields.refuse("tools", later, json::array());
+  fields.refuse("functions", later, json::array());
+  fields.refuse("tool_choice", later, "none");
+  fields.refuse("function_call", later, "none");
+  fields.refuse("modalities", "is served as [\"text\"] only", {"text"});
+  for (const char* name :
+       {"audio",
+        "parallel_tool_calls",
+        "prediction",
+        "reasoning_effort",
+        "service_tier",
+        "verbosity",
+        "web_search_options"}) {
+    fields.refuse(name, later);
+  }
+}
+
+void refuse_unserved_text(FieldReader& fields) {
+  fields.refuse("echo", "is not served yet; leave it out", false);
+  fields.refuse("suffix", "is not served: the model only continues", "");
+}
+
+void read_messages(FieldReader& fields, CompletionRequest& request) {
+  ChatPrompt prompt;
+  if (const json* kwargs = fields.find("chat_template_kwargs")) {
+    if (!kwargs->is_object()) {
+      fields.fail("chat_template_kwargs", "must be an object");
+    } else if (kwargs->contains("messages") || kwargs->contains("tools")) {
+      fields.fail(
+          "chat_template_kwargs", "must not replace 'messages' or 'tools'"
+      );
+    } else {
+      prompt.kwargs_json = kwargs->dump();
+    }
+  }
+  const json* given = fields.find("messages");
+  if (given == nullptr) {
+    fields.fail("messages", "is missing");
+    return;
+  }
+  json messages = *given;
+  if (const auto fault = normalize_messages(messages)) {
+    const std::string name = fault->param;
+    fields.fail(name, fault->message.substr(name.size() + 3), fault->code);
+    return;
+  }
+  prompt.messages_json = messages.dump();
+  request.prompt = std::move(prompt);
+}
+
+void read_prompt(FieldReader& fields, CompletionRequest& request) {
+  const json* prompt = fields.find("prompt");
+  if (prompt == nullptr) {
+    fields.fail("prompt", "is missing");
+    return;
+  }
+  if (prompt->is_array() && prompt->size() == 1 && prompt->at(0).is_string()) {
+    prompt = &prompt->at(0);
+  }
+  if (prompt->is_string()) {
+    request.prompt = prompt->get<std::string>();
+    return;
+  }
+  if (!prompt->is_array()) {
+    fields.fail("prompt", "must be a string or a list of token ids");
+    return;
+  }
+  TokenPrompt tokens;
+  tokens.reserve(prompt->size());
+  for (const json& one : *prompt) {
+    if (one.is_string() || one.is_array()) {
+      fields.fail(
+          "prompt", "holds several prompts; send one a request", "unsupported"
+      );
+      return;
+    }
+    if (!one.is_number_integer() || one < 0 || one > kMaxTokens) {
+      fields.fail("prompt", "must be a string or a list of token ids");
+      return;
+    }
+    tokens.push_back(one.get<Token>());
+  }
+  if (tokens.empty()) fields.fail("prompt", "must not be empty");
+  request.prompt = std::move(tokens);
+}
+
+Parsed parse(
+    std::string_view body,
+    bool chat,
+    const RequestDefaults& defaults,
+    const JsonLimits& limits
+) {
+  const auto parsed = parse_json_body(body, limits);
+  if (!parsed.ok()) {
+    ApiError error = to_api_error(parsed.error());
+    error.code = "invalid_json";
+    return error;
+  }
+  if (!parsed->is_object()) {
+    return invalid_field("", "the body must be a JSON object", "invalid_json");
+  }
+  CompletionRequest request;
+  FieldReader fields(*parsed);
+  if (chat) {
+    read_messages(fields, request);
+    refuse_unserved_chat(fields);
+  } else {
+    read_prompt(fields, request);
+    refuse_unserved_text(fields);
+  }
+  read_sampling(fields, defaults, request);
+  read_stops(fields, request);
+  read_streaming(fields, request);
+  read_max_tokens(fields, defaults, request);
+  read_logprobs(fields, request);
+  const auto cache = fields.boolean("cache_prompt");
+  request.cache_prompt = cache.value_or(true);
+  accept_without_effect(fields);
+  refuse_unserved(fields);
+  fields.refuse_unknown();
+  if (fields.error()) return *fields.error();
+  return request;
+}
+
+}  // namespace
+
+Parsed parse_chat_request(
+    std::string_view body,
+    const RequestDefaults& defaults,
+    const JsonLimits& limits
+) {
+  return parse(body, true, defaults, limits);
+}
+
+Parsed parse_text_request(
+    std::string_view body,
+    const RequestDefaults& defaults,
+    const JsonLimits& limits
+) {
+  return parse(body, false, defaults, limits);
+}
+
+}  // namespace afterglow
