@@ -1,0 +1,60 @@
+#include "store/context.h"
+
+#include <spdlog/spdlog.h>
+
+#include "store/names.h"
+
+namespace afterglow {
+
+StoreContext::StoreContext(
+    std::unique_ptr<FileSystem> file_system,
+    StoreOptions store_options,
+    PromptCache& prompt_cache,
+    PagePool& page_pool
+)
+    : files(std::move(file_system)),
+      options(std::move(store_options)),
+      key{options.fingerprint, options.spec, options.layout},
+      folder(key.folder()),
+      blocks(names::blocks(folder)),
+      cache(prompt_cache),
+      pool(page_pool) {}
+
+std::string StoreContext::file_of(const BlockId& id) const {
+  return blocks + "/" + block_file_name(id);
+}
+
+StoreStats StoreContext::stats() const {
+  std::lock_guard guard(mutex_);
+  return stats_;
+}
+
+void StoreContext::writing_failed(const Error& error) {
+  bool changed = false;
+  count([&](StoreStats& stats) {
+    changed = stats.writing;
+    stats.writing = false;
+    stats.last_error = error.message;
+  });
+  if (changed) {
+    spdlog::warn(
+        "[store.write] the prompt cache is not written to disk for now, "
+        "prompts are served from memory: {}",
+        error.message
+    );
+  }
+}
+
+void StoreContext::writing_works() {
+  bool changed = false;
+  count([&](StoreStats& stats) {
+    changed = !stats.writing;
+    stats.writing = true;
+    stats.last_error.clear();
+  });
+  if (changed) {
+    spdlog::info("[store.write] the prompt cache is written to disk again");
+  }
+}
+
+}  // namespace afterglow

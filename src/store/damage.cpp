@@ -1,0 +1,71 @@
+#include "store/damage.h"
+
+#include <spdlog/spdlog.h>
+
+#include "store/block_io.h"
+
+namespace afterglow {
+
+namespace {
+
+Result<BlockHead> read_block(
+    const StoreContext& context, const BlockId& id, Page& page
+) {
+  auto file = context.files->open(context.file_of(id));
+  if (!file) {
+    return file.error();
+  }
+  auto head = read_block_head(context.key, id, **file);
+  if (!head) {
+    return head;
+  }
+  if (Status kv = read_block_kv(context.key, *head, **file, page); !kv) {
+    return kv.error();
+  }
+  return head;
+}
+
+}  // namespace
+
+Result<BlockHead> read_block_twice(
+    const StoreContext& context, const BlockId& id, Page& page
+) {
+  auto first = read_block(context, id, page);
+  if (first || first.error().code != Code::kCorrupt) {
+    return first;
+  }
+  return read_block(context, id, page);
+}
+
+Status DamageControl::verify(const BlockId& id) {
+  std::shared_ptr<Page> page = context_.pool.make();
+  auto head = read_block(context_, id, *page);
+  return head ? Status() : Status(head.error());
+}
+
+void DamageControl::confirm(const BlockId& id, const Error& error) {
+  auto lock = DiskTransaction::begin(*context_.files, [&] {
+    return context_.stopping.load();
+  });
+  if (!lock) {
+    return;  // the file stays, and is found corrupt again
+  }
+  Status verified = verify(id);
+  if (verified || verified.error().code != Code::kCorrupt) {
+    return;
+  }
+  auto removed = space_.remove(*lock, {&id, 1});
+  if (!removed || *removed == 0) {
+    return;
+  }
+  context_.count([](StoreStats& stats) { ++stats.corrupt_blocks; });
+  spdlog::warn(
+      "[store.read] block {} was corrupt and is removed; its up to {} tokens "
+      "and those after them will be computed again: {}",
+      id.hex(),
+      kPageTokens,
+      error.message
+  );
+}
+
+}  // namespace afterglow

@@ -1,0 +1,319 @@
+#include "store/disk_space.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include "store/block_io.h"
+#include "store/clock.h"
+#include "store/names.h"
+
+namespace afterglow {
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kRecountEvery = 600 * kSecond;
+constexpr std::int64_t kFindUnclaimedEvery = 60 * kSecond;
+constexpr std::uint64_t kDefaultLimit = std::uint64_t{20} << 30;
+constexpr std::uint64_t kDefaultShare = 10;  // one part in ten of free space
+constexpr std::size_t kFolderChars = 129;
+
+/// Folders of models in v1.
+Result<std::vector<std::string>> model_folders(FileSystem& files) {
+  auto found = files.list(names::kVersion);
+  if (found) {
+    std::erase_if(*found, [](const std::string& name) {
+      return name.size() != kFolderChars;
+    });
+  }
+  return found;
+}
+
+}  // namespace
+
+Status DiskSpace::recount(DiskTransaction& lock, bool always) {
+  std::int64_t now = unix_now_ns();
+  std::int64_t age = now - lock.state().counted_at_ns;
+  if (!always && age >= 0 && age < kRecountEvery) {
+    return {};
+  }
+  FileSystem& files = *context_.files;
+  auto folders = model_folders(files);
+  if (!folders) {
+    return folders.error();
+  }
+  DiskState state = lock.state();
+  state.used_bytes = 0;
+  state.counted_at_ns = now;
+  for (const std::string& folder : *folders) {
+    std::string directory = names::blocks(folder);
+    auto blocks = files.list(directory);
+    if (!blocks) {
+      continue;  // a folder without blocks takes no space
+    }
+    for (const std::string& name : *blocks) {
+      if (auto info = files.info(directory + "/" + name);
+          info && info->is_regular) {
+        state.used_bytes += info->bytes;
+      }
+    }
+  }
+  context_.count([&](StoreStats& stats) {
+    stats.disk_used_bytes = state.used_bytes;
+  });
+  return lock.update(state);
+}
+
+Status DiskSpace::notice_others(DiskTransaction& lock) {
+  std::lock_guard guard(mutex_);
+  context_.count([&](StoreStats& stats) {
+    stats.disk_used_bytes = lock.state().used_bytes;
+  });
+  if (knows_epoch_ && seen_epoch_ == lock.state().epoch) {
+    return {};
+  }
+  auto found = context_.files->list(context_.blocks);
+  if (!found) {
+    return found.error();
+  }
+  std::set<std::string> names(found->begin(), found->end());
+  for (const BlockId& id : context_.cache.durable_blocks()) {
+    if (names.count(block_file_name(id)) == 0) {
+      context_.cache.forget_disk(id);
+    }
+  }
+  knows_epoch_ = true;
+  seen_epoch_ = lock.state().epoch;
+  return {};
+}
+
+Result<std::uint64_t> DiskSpace::limit(const DiskTransaction& lock) {
+  if (context_.options.disk_bytes != 0) {
+    return context_.options.disk_bytes;
+  }
+  auto space = context_.files->free_space();
+  if (!space) {
+    return space.error();
+  }
+  // What the cache uses counts as free, or the limit would shrink with use.
+  std::uint64_t free = space->free_bytes + lock.state().used_bytes;
+  return std::min(kDefaultLimit, free / kDefaultShare);
+}
+
+Result<std::uint64_t> DiskSpace::make_room(
+    DiskTransaction& lock, std::uint64_t bytes
+) {
+  auto bound = limit(lock);
+  if (!bound) {
+    return bound.error();
+  }
+  context_.count([&](StoreStats& stats) { stats.disk_limit_bytes = *bound; });
+  // More than the whole budget never fits; do not empty the disk for it.
+  std::uint64_t target = bytes > *bound ? *bound : *bound - bytes;
+  if (lock.state().used_bytes > target) {
+    std::lock_guard guard(mutex_);
+    std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
+    for (const EntryRecord& entry : context_.cache.entries()) {
+      oldest = std::min(oldest, entry.last_use_ns);
+    }
+    if (Status found = find_unclaimed(); !found) {
+      return found.error();
+    }
+    evict_unclaimed(lock, oldest, target);
+    evict_claimed(lock, target);
+    evict_unclaimed(lock, std::numeric_limits<std::int64_t>::max(), target);
+  }
+  std::uint64_t used = lock.state().used_bytes;
+  return used >= *bound ? 0 : *bound - used;
+}
+
+Status DiskSpace::raise_epoch(DiskTransaction& lock) {
+  DiskState state = lock.state();
+  bool was_current = knows_epoch_ && seen_epoch_ == state.epoch;
+  ++state.epoch;
+  if (was_current) {
+    seen_epoch_ = state.epoch;
+  }
+  return lock.update(state);
+}
+
+DiskSpace::Unlinked DiskSpace::unlink(
+    DiskTransaction& lock, const std::string& name
+) {
+  FileSystem& files = *context_.files;
+  auto info = files.info(name);
+  Status removed = info ? files.remove(name) : Status(info.error());
+  if (!removed) {
+    if (removed.error().code == Code::kNotFound) {
+      return Unlinked::kWasGone;
+    }
+    spdlog::warn("[store.evict] {}", removed.error().message);
+    return Unlinked::kFailed;
+  }
+  if (Status kept = adjust_used(lock, -static_cast<std::int64_t>(info->bytes));
+      !kept) {
+    spdlog::warn("[store.evict] {}", kept.error().message);
+  }
+  return Unlinked::kRemoved;
+}
+
+Status DiskSpace::find_unclaimed() {
+  std::int64_t now = unix_now_ns();
+  if (unclaimed_since_ns_ != 0 && now >= unclaimed_since_ns_ &&
+      now - unclaimed_since_ns_ < kFindUnclaimedEvery) {
+    return {};
+  }
+  unclaimed_since_ns_ = now;
+  unclaimed_.clear();
+  auto folders = model_folders(*context_.files);
+  if (!folders) {
+    return folders.error();
+  }
+  for (const std::string& folder : *folders) {
+    add_unclaimed(folder);
+  }
+  // The newest first, parents before children: the back goes first.
+  std::sort(
+      unclaimed_.begin(),
+      unclaimed_.end(),
+      [](const Unclaimed& a, const Unclaimed& b) {
+        return a.last_use_ns != b.last_use_ns ? a.last_use_ns > b.last_use_ns
+                                              : a.start < b.start;
+      }
+  );
+  return {};
+}
+
+void DiskSpace::add_unclaimed(const std::string& folder) {
+  FileSystem& files = *context_.files;
+  std::string directory = names::blocks(folder);
+  auto found = files.list(directory);
+  if (!found) {
+    return;
+  }
+  std::vector<Unclaimed> blocks;
+  std::vector<BlockId> parents;
+  std::unordered_map<BlockId, std::size_t, BlockIdHash> index;
+  for (const std::string& base : *found) {
+    auto id = parse_block_file_name(base);
+    bool is_ours = folder == context_.folder;
+    if (!id || (is_ours && context_.cache.is_durable(*id))) {
+      continue;
+    }
+    Unclaimed block{directory + "/" + base, is_ours, *id};
+    auto info = files.info(block.name);
+    if (!info || !info->is_regular) {
+      continue;
+    }
+    block.last_use_ns = info->mtime_ns;
+    BlockId parent;
+    if (auto file = files.open(block.name)) {
+      // One that cannot be read is of no use to anyone: its own age decides.
+      if (auto head = read_foreign_head(**file)) {
+        parent = head->parent;
+        block.start = head->start;
+      }
+    }
+    index[*id] = blocks.size();
+    blocks.push_back(block);
+    parents.push_back(parent);
+  }
+  // A use of a block is a use of all before it; children first.
+  std::vector<std::size_t> order(blocks.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return blocks[a].start > blocks[b].start;
+  });
+  for (std::size_t i : order) {
+    auto parent = index.find(parents[i]);
+    if (parent != index.end()) {
+      std::int64_t& use = blocks[parent->second].last_use_ns;
+      use = std::max(use, blocks[i].last_use_ns);
+    }
+  }
+  unclaimed_.insert(unclaimed_.end(), blocks.begin(), blocks.end());
+}
+
+void DiskSpace::evict_unclaimed(
+    DiskTransaction& lock, std::int64_t used_before_ns, std::uint64_t target
+) {
+  bool raised = false;
+  while (lock.state().used_bytes > target && !unclaimed_.empty() &&
+         unclaimed_.back().last_use_ns < used_before_ns) {
+    Unclaimed block = std::move(unclaimed_.back());
+    unclaimed_.pop_back();
+    if (block.is_ours && context_.cache.is_durable(block.id)) {
+      continue;  // became known since
+    }
+    if (!raised && !raise_epoch(lock)) {
+      return;
+    }
+    raised = true;
+    if (unlink(lock, block.name) == Unlinked::kRemoved) {
+      context_.count([](StoreStats& stats) { ++stats.evicted_blocks; });
+    }
+  }
+}
+
+void DiskSpace::evict_claimed(DiskTransaction& lock, std::uint64_t target) {
+  // Files that are gone already free nothing, hence the loop.
+  while (lock.state().used_bytes > target) {
+    std::vector<BlockId> victims =
+        context_.cache.evict_disk(lock.state().used_bytes - target);
+    if (victims.empty() || !raise_epoch(lock)) {
+      return;
+    }
+    std::size_t gone = 0;
+    for (const BlockId& id : victims) {
+      Unlinked unlinked = unlink(lock, context_.file_of(id));
+      if (unlinked != Unlinked::kFailed) {
+        context_.cache.forget_disk(id);
+        ++gone;
+      }
+      if (unlinked == Unlinked::kRemoved) {
+        context_.count([](StoreStats& stats) { ++stats.evicted_blocks; });
+      }
+    }
+    if (gone == 0) {
+      return;  // nothing can be unlinked: read-only
+    }
+  }
+}
+
+Result<std::size_t> DiskSpace::remove(
+    DiskTransaction& lock, std::span<const BlockId> blocks
+) {
+  std::lock_guard guard(mutex_);
+  if (Status raised = raise_epoch(lock); !raised) {
+    return raised.error();
+  }
+  std::size_t count = 0;
+  for (const BlockId& id : blocks) {
+    Unlinked unlinked = unlink(lock, context_.file_of(id));
+    if (unlinked != Unlinked::kFailed) {
+      context_.cache.forget_disk(id);
+    }
+    count += unlinked == Unlinked::kRemoved;
+  }
+  return count;
+}
+
+Status DiskSpace::adjust_used(DiskTransaction& lock, std::int64_t bytes) {
+  DiskState state = lock.state();
+  std::uint64_t down = bytes < 0 ? static_cast<std::uint64_t>(-bytes) : 0;
+  state.used_bytes = bytes < 0
+                         ? state.used_bytes - std::min(state.used_bytes, down)
+                         : state.used_bytes + static_cast<std::uint64_t>(bytes);
+  context_.count([&](StoreStats& stats) {
+    stats.disk_used_bytes = state.used_bytes;
+  });
+  return lock.update(state);
+}
+
+}  // namespace afterglow

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "store/context.h"
+#include "store/damage.h"
+#include "store/io_threads.h"
+
+namespace afterglow {
+
+/// Brings blocks from disk into RAM. Thread: safe from any thread.
+class Restorer {
+ public:
+  Restorer(StoreContext& context, DamageControl& damage, IoThreads& threads)
+      : context_(context), damage_(damage), threads_(threads) {}
+
+  /// As Store::restore.
+  void restore(
+      const BlockId& root,
+      std::vector<Token> prompt,
+      Match match,
+      std::function<void(Restored)> done
+  );
+
+ private:
+  struct Job;
+
+  void plan(const std::shared_ptr<Job>& job);
+  void work(const std::shared_ptr<Job>& job);
+  void finish(Job& job);
+  /// Dates the block's file, so that the order of use survives a crash.
+  void touch(const BlockId& id);
+
+  StoreContext& context_;
+  DamageControl& damage_;
+  IoThreads& threads_;
+};
+
+}  // namespace afterglow

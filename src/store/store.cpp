@@ -1,0 +1,122 @@
+#include "store/store.h"
+
+#include <spdlog/spdlog.h>
+
+#include <thread>
+
+#include "store/block_index.h"
+#include "store/context.h"
+#include "store/damage.h"
+#include "store/directory.h"
+#include "store/disk_space.h"
+#include "store/io_threads.h"
+#include "store/manifest_keeper.h"
+#include "store/restorer.h"
+#include "store/write_loop.h"
+
+namespace afterglow {
+
+namespace {
+
+class DiskStore final : public Store {
+ public:
+  DiskStore(
+      std::unique_ptr<FileSystem> files,
+      StoreOptions options,
+      PromptCache& cache,
+      PagePool& pool
+  )
+      : context_(std::move(files), std::move(options), cache, pool),
+        space_(context_),
+        damage_(context_, space_),
+        index_(context_, damage_),
+        manifest_(context_, index_) {}
+
+  ~DiskStore() override {
+    context_.stopping = true;
+    writer_.reset();
+    if (indexer_.joinable()) {
+      indexer_.join();
+    }
+    io_threads_.reset();
+  }
+
+  Status start() {
+    Status made = make_directories(context_);
+    if (!made) {
+      // What is there can still be read.
+      auto readable = context_.files->list("");
+      if (!readable) {
+        return readable.error();
+      }
+      context_.writing_failed(made.error());
+    }
+    if (context_.files->is_network()) {
+      spdlog::warn(
+          "[store.open] the prompt cache lies on a network file system, whose "
+          "locks and syncs may promise less; a local disk is safer and faster"
+      );
+    }
+    io_threads_ = std::make_unique<IoThreads>(context_.options.io_threads);
+    restorer_ = std::make_unique<Restorer>(context_, damage_, *io_threads_);
+    indexer_ = std::thread([this] {
+      index_.scan(manifest_.load());
+      context_.count([](StoreStats& stats) { stats.index_complete = true; });
+    });
+    writer_ = std::make_unique<WriteLoop>(context_, space_, manifest_);
+    return {};
+  }
+
+  void restore(
+      const BlockId& root,
+      std::vector<Token> prompt,
+      Match match,
+      std::function<void(Restored)> done
+  ) override {
+    restorer_->restore(
+        root, std::move(prompt), std::move(match), std::move(done)
+    );
+  }
+
+  FlushReport flush(std::chrono::steady_clock::time_point deadline) override {
+    return writer_->flush(deadline);
+  }
+
+  StoreStats stats() const override { return context_.stats(); }
+
+ private:
+  StoreContext context_;
+  DiskSpace space_;
+  DamageControl damage_;
+  BlockIndex index_;
+  ManifestKeeper manifest_;
+  std::unique_ptr<IoThreads> io_threads_;
+  std::unique_ptr<Restorer> restorer_;
+  std::thread indexer_;
+  std::unique_ptr<WriteLoop> writer_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::open(
+    std::unique_ptr<FileSystem> files,
+    StoreOptions options,
+    PromptCache& cache,
+    PagePool& pool
+) {
+  if (!options.layout.cacheable) {
+    return Error{
+        Code::kUnsupported,
+        "[store.open] this model's KV is not determined by its tokens alone; "
+        "run it without a cache directory"};
+  }
+  auto store = std::make_unique<DiskStore>(
+      std::move(files), std::move(options), cache, pool
+  );
+  if (Status started = store->start(); !started) {
+    return started.error();
+  }
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace afterglow

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "store/block_writer.h"
+#include "store/context.h"
+#include "store/disk_space.h"
+#include "store/manifest_keeper.h"
+
+namespace afterglow {
+
+/// The writer thread: publishes what is dirty, keeps the manifest, and once a
+/// second looks at what other processes did.
+/// Thread: flush from any thread, several at once.
+class WriteLoop {
+ public:
+  WriteLoop(StoreContext& context, DiskSpace& space, ManifestKeeper& manifest);
+  /// Requires: context.stopping is set.
+  ~WriteLoop();
+
+  /// As Store::flush.
+  FlushReport flush(std::chrono::steady_clock::time_point deadline);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void open_directory();
+  void publish();
+  void look_around();
+  void save_manifest_if_due();
+  void save_manifest();
+  /// Everything asked of flush is done, as far as it can be.
+  void answer_flushes();
+
+  StoreContext& context_;
+  DiskSpace& space_;
+  ManifestKeeper& manifest_;
+  BlockWriter writer_;
+
+  // The thread's own.
+  std::uint64_t saved_hits_ = 0;
+  bool manifest_is_behind_ = false;
+  Clock::time_point manifest_due_;
+  Clock::time_point look_due_;
+
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  // Guarded by mutex_.
+  int flushing_ = 0;         // calls of flush under way
+  std::uint64_t asked_ = 0;  // manifests asked for
+  std::uint64_t saved_ = 0;  // of those, saved or failed
+  bool last_save_failed_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace afterglow
