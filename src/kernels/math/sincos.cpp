@@ -6,12 +6,11 @@
 namespace afterglow {
 namespace {
 
-// Pi / 2 in three parts: the first two have 33 bits or fewer, so that their
-// products with a count of quadrants below 2^20 are exact, and for counts up
-// to 2^30 wrong by no more than one rounding.
-constexpr double kHalfPi1 = 0x1.921fb544p+0;
-constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
-constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
+// Pi / 2 in three parts: the first two have 25 and 21 bits, so that their
+// products with a count of quadrants below 2^28 are exact.
+constexpr double kHalfPi1 = 0x1.921fb4p+0;
+constexpr double kHalfPi2 = 0x1.4442dp-24;
+constexpr double kHalfPi3 = 0x1.8469898cc5170p-48;
 constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 
 // The series of sin r and cos r for |r| <= pi / 4; the first term left out is
