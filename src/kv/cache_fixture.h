@@ -66,8 +66,7 @@ struct CacheFixture {
           return std::chrono::steady_clock::time_point(
               std::chrono::nanoseconds(*ns)
           );
-        }
-    };
+        }};
   }
 
   explicit CacheFixture(CacheLimits limits = {}, bool with_disk = false)

@@ -248,8 +248,10 @@ void Entries::absorb_prefixes(Entry* entry, Node* from, std::size_t levels) {
     if (!node->parent->ends.empty()) {
       for (Entry* other : prefixes_in(node->parent->ends, tokens)) {
         bool dear = other->pinned || other->type == EntryType::kSystem;
-        bool ours = other->owner && other->owner == entry->owner;
-        if (other != entry && !dear && !ours) {
+        // A running sequence's boundaries are not its prefixes' leftovers.
+        bool running = other->owner && (other->owner == entry->owner ||
+                                        other->owner->assistant != other);
+        if (other != entry && !dear && !running) {
           if (other->last_use_ns > entry->last_use_ns) {
             touch(entry, other->last_use_ns);
           }

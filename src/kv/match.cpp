@@ -4,7 +4,7 @@
 namespace afterglow {
 
 Match::~Match() {
-  *this = Match();
+  release();
 }
 
 Match::Match(Match&& other) noexcept {
@@ -12,18 +12,22 @@ Match::Match(Match&& other) noexcept {
 }
 
 Match& Match::operator=(Match&& other) noexcept {
-  PromptCache* old_cache = std::exchange(cache_, other.cache_);
-  auto old_path = std::exchange(path_, std::move(other.path_));
-  auto old_nodes = std::exchange(nodes_, std::move(other.nodes_));
-  tokens_ = std::exchange(other.tokens_, 0);
-  other.cache_ = nullptr;
-  other.path_.clear();
-  other.nodes_.clear();
-  if (old_cache) {
-    PromptCache::Impl::Lock lock(*old_cache->impl_);
-    old_cache->impl_->core.release(old_nodes);
+  if (this != &other) {
+    release();
+    cache_ = std::exchange(other.cache_, nullptr);
+    tokens_ = std::exchange(other.tokens_, 0);
+    path_ = std::exchange(other.path_, {});
+    nodes_ = std::exchange(other.nodes_, {});
   }
   return *this;
+}
+
+void Match::release() {
+  if (cache_) {
+    PromptCache::Impl::Lock lock(*cache_->impl_);
+    cache_->impl_->core.release(nodes_);
+  }
+  cache_ = nullptr;
 }
 
 }  // namespace afterglow

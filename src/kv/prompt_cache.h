@@ -113,6 +113,8 @@ class Match {
   std::size_t tokens_ = 0;
   std::vector<PathBlock> path_;
   std::vector<std::shared_ptr<kv::Node>> nodes_;
+
+  void release();
 };
 
 /// The path of blocks that a running sequence leaves behind. Destroying it
@@ -143,6 +145,8 @@ class Trail {
   friend class PromptCache;
   struct State;
   std::unique_ptr<State> state_;
+
+  void finish();
 };
 
 /// The tree of all known prefixes of one model, the entries that keep its

@@ -7,19 +7,25 @@ namespace afterglow {
 Trail::Trail() = default;
 
 Trail::~Trail() {
-  *this = Trail();
+  finish();
 }
 
 Trail::Trail(Trail&& other) noexcept = default;
 
 Trail& Trail::operator=(Trail&& other) noexcept {
-  std::unique_ptr<State> old = std::move(state_);
-  state_ = std::move(other.state_);
-  if (old) {
-    PromptCache::Impl::Lock lock(*old->cache);
-    old->cache->core.finish(old->trail);
+  if (this != &other) {
+    finish();
+    state_ = std::move(other.state_);
   }
   return *this;
+}
+
+void Trail::finish() {
+  if (state_) {
+    PromptCache::Impl::Lock lock(*state_->cache);
+    state_->cache->core.finish(state_->trail);
+  }
+  state_.reset();
 }
 
 std::size_t Trail::length() const {

@@ -1,0 +1,295 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "kv/cache_fixture.h"
+
+namespace afterglow {
+namespace {
+
+using F = CacheFixture;
+using std::chrono::milliseconds;
+
+std::size_t agreement(const TokenList& a, const TokenList& b) {
+  auto end = std::min(a.size(), b.size());
+  std::size_t n = 0;
+  while (n < end && a[n] == b[n]) {
+    ++n;
+  }
+  return n;
+}
+
+/// Everything ever inserted, as plain token vectors.
+struct Model {
+  std::vector<TokenList> inserted;
+  std::vector<TokenList> pinned;
+
+  static std::size_t longest(
+      const std::vector<TokenList>& lists, const TokenList& prompt
+  ) {
+    std::size_t best = 0;
+    for (const TokenList& list : lists) {
+      best = std::max(best, agreement(list, prompt));
+    }
+    return best;
+  }
+};
+
+/// A new prompt: mostly a known one, cut and continued.
+TokenList prompt_from(const Model& model, std::mt19937& random, Token seed) {
+  TokenList prompt;
+  if (!model.inserted.empty() && random() % 8 != 0) {
+    prompt = model.inserted[random() % model.inserted.size()];
+    std::size_t cuts[] = {
+        prompt.size(),
+        random() % (prompt.size() + 1),
+        prompt.size() / 256 * 256};
+    prompt.resize(cuts[random() % 3]);
+  }
+  std::size_t more[] = {0, 1, random() % 40, random() % 600, 256};
+  return F::tokens(prompt.size() + more[random() % 5], seed, prompt);
+}
+
+/// What a store would have: files by name, in no useful order.
+struct Disk {
+  std::map<BlockId, BlockPtr> files;
+  std::vector<EntryRecord> manifest;
+
+  void write(CacheFixture& f, std::mt19937& random, bool may_fail) {
+    for (auto& dirty : f.cache.take_dirty(F::kNow, milliseconds(0))) {
+      bool orphan =
+          dirty.block->start > 0 && !files.contains(dirty.block->parent);
+      if (orphan || (may_fail && random() % 10 == 0)) {
+        f.cache.set_write_failed(dirty.block->id);
+      } else {
+        files[dirty.block->id] = dirty.block;
+        f.cache.set_durable(dirty.block->id, F::kPageBytes);
+      }
+    }
+    for (const BlockId& id : f.cache.take_superseded()) {
+      ASSERT_EQ(files.erase(id), 1u);
+    }
+  }
+
+  /// The longest prefix that the files hold.
+  std::size_t longest(const TokenList& prompt) const {
+    std::size_t best = 0;
+    for (const auto& [id, block] : files) {
+      TokenList all;
+      const Block* at = block.get();
+      std::vector<const Block*> way{at};
+      while (at->start > 0) {
+        auto it = files.find(at->parent);
+        if (it == files.end()) {
+          break;
+        }
+        way.push_back(at = it->second.get());
+      }
+      if (at->start > 0) {
+        continue;
+      }
+      for (auto it = way.rbegin(); it != way.rend(); ++it) {
+        all.insert(all.end(), (*it)->tokens.begin(), (*it)->tokens.end());
+      }
+      best = std::max(best, agreement(all, prompt));
+    }
+    return best;
+  }
+
+  void restart(CacheFixture& f, std::mt19937& random) const {
+    std::vector<BlockPtr> blocks;
+    for (const auto& [id, block] : files) {
+      blocks.push_back(block);
+    }
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    std::size_t when = random() % (blocks.size() + 1);
+    for (std::size_t i = 0; i <= blocks.size(); ++i) {
+      if (i == when) {
+        f.cache.merge_entries(manifest);
+      }
+      if (i < blocks.size()) {
+        f.cache.add_disk_block(blocks[i], F::kPageBytes, *f.time - 1000);
+      }
+    }
+  }
+};
+
+void check_match(CacheFixture& f, const TokenList& prompt) {
+  Match match = f.cache.lookup(F::root(), prompt);
+  std::size_t end = 0;
+  BlockId parent = F::root();
+  for (const PathBlock& known : match.path()) {
+    ASSERT_EQ(known.block->start, end);
+    ASSERT_EQ(known.block->parent, parent);
+    parent = known.block->id;
+    std::size_t n = std::min(match.tokens() - end, kPageTokens);
+    ASSERT_TRUE(std::equal(
+        known.block->tokens.begin(),
+        known.block->tokens.begin() + n,
+        prompt.begin() + end
+    ));
+    if (known.page) {
+      ASSERT_TRUE(F::holds(*known.page, prompt, end, n));
+    }
+    end += n;
+  }
+  ASSERT_EQ(end, match.tokens());
+}
+
+struct Case {
+  std::size_t ram_pages;
+  std::size_t entries;
+  bool with_disk;
+};
+
+class Property : public testing::TestWithParam<Case> {};
+
+TEST_P(Property, AgreesWithPlainTokenVectors) {
+  const Case& c = GetParam();
+  constexpr std::size_t kMany = 1'000'000;
+  bool bounded = c.ram_pages < kMany || c.entries < kMany;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    CacheLimits limits;
+    limits.ram_bytes = c.ram_pages * F::kPageBytes;
+    limits.entries = c.entries;
+    auto f = std::make_unique<F>(limits, c.with_disk);
+    Model model;
+    Disk disk;
+    std::vector<Match> held;
+    for (int step = 0; step < 400; ++step) {
+      TokenList prompt = prompt_from(model, random, 2 + step);
+      *f->time += 1000;
+      // Exact without budgets; with them never more than was inserted, and
+      // never less than what is pinned or on disk.
+      std::size_t found = f->found(prompt);
+      std::size_t known = Model::longest(model.inserted, prompt);
+      if (bounded) {
+        ASSERT_LE(found, known);
+        ASSERT_GE(found, Model::longest(model.pinned, prompt));
+      } else {
+        ASSERT_EQ(found, known);
+      }
+      if (step % 20 == 0) {
+        ASSERT_GE(found, disk.longest(prompt));
+      }
+      ASSERT_NO_FATAL_FAILURE(check_match(*f, prompt));
+
+      switch (random() % 12) {
+        case 0:
+          held.push_back(f->cache.lookup(F::root(), prompt));
+          break;
+        case 1:
+          held.clear();
+          break;
+        case 2: {
+          auto entries = f->cache.entries();
+          if (entries.empty() || model.pinned.size() > 3) {
+            break;
+          }
+          const EntryRecord& entry = entries[random() % entries.size()];
+          for (const TokenList& list : model.inserted) {
+            BlockId id = F::root();
+            for (std::size_t i = 0; i < entry.path.size(); ++i) {
+              std::size_t n = std::min(
+                  kPageTokens, list.size() - std::min(list.size(), i * 256)
+              );
+              id = block_id(id, i * 256, std::span(list).subspan(i * 256, n));
+              if (id != entry.path[i]) {
+                break;
+              }
+            }
+            if (id == entry.path.back() && list.size() >= entry.length) {
+              ASSERT_TRUE(f->cache.set_pinned(id, entry.length, true));
+              model.pinned.push_back({list.begin(), list.begin() + entry.length}
+              );
+              break;
+            }
+          }
+          break;
+        }
+        case 3:
+          if (bounded) {
+            f->cache.shrink_ram((random() % 8) * F::kPageBytes);
+          }
+          break;
+        case 4:
+          if (c.with_disk && bounded) {
+            for (auto& id : f->cache.evict_disk(random() % 8192)) {
+              ASSERT_EQ(disk.files.erase(id), 1u);
+              f->cache.forget_disk(id);
+            }
+          }
+          break;
+        case 5:
+          if (c.with_disk && random() % 4 == 0) {
+            held.clear();
+            bool all_written = !bounded;
+            ASSERT_NO_FATAL_FAILURE(disk.write(*f, random, bounded));
+            disk.manifest = f->cache.entries();
+            f->cache.verify();
+            auto time = f->time;
+            f = std::make_unique<F>(limits, true);
+            *f->time = *time;
+            disk.restart(*f, random);
+            model.pinned.clear();
+            for (EntryRecord& entry : f->cache.entries()) {
+              f->cache.set_pinned(entry.path.back(), entry.length, false);
+            }
+            if (all_written) {
+              ASSERT_EQ(f->found(prompt), known) << "lost by the restart";
+            } else {
+              ASSERT_EQ(f->found(prompt), disk.longest(prompt));
+            }
+            f->cache.verify();
+          }
+          break;
+        default: {
+          std::vector<Boundary> boundaries;
+          if (!prompt.empty() && random() % 2) {
+            boundaries = {
+                {EntryType::kSystem, random() % prompt.size()},
+                {EntryType::kUser, 1 + random() % prompt.size()}};
+          }
+          f->run(prompt, boundaries);
+          model.inserted.push_back(prompt);
+        }
+      }
+      if (c.with_disk && random() % 3 == 0) {
+        ASSERT_NO_FATAL_FAILURE(disk.write(*f, random, bounded));
+      }
+      CacheStats stats = f->stats();
+      if (held.empty() && stats.dirty_blocks == 0 && model.pinned.empty()) {
+        ASSERT_LE(stats.ram_bytes, limits.ram_bytes);
+        ASSERT_LE(stats.entries, limits.entries);
+      }
+      if (step % 10 == 0) {
+        f->cache.verify();
+      }
+    }
+    held.clear();
+    f->cache.verify();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Budgets,
+    Property,
+    testing::Values(
+        Case{1'000'000, 1'000'000, false},
+        Case{1'000'000, 1'000'000, true},
+        Case{40, 1'000'000, false},
+        Case{40, 1'000'000, true},
+        Case{1'000'000, 12, false},
+        Case{5, 5, false},
+        Case{5, 5, true},
+        Case{0, 1'000'000, true},
+        Case{0, 0, true}
+    )
+);
+
+}  // namespace
+}  // namespace afterglow
