@@ -19,6 +19,9 @@ StopMatcher::Pattern::Pattern(std::string stop)
 }
 
 void StopMatcher::Pattern::advance(char byte) {
+  if (text.empty()) {
+    return;
+  }
   while (state > 0 && text[state] != byte) {
     state = fail[state - 1];
   }
@@ -27,17 +30,10 @@ void StopMatcher::Pattern::advance(char byte) {
   }
 }
 
-Result<StopMatcher> StopMatcher::create(std::vector<std::string> stops) {
-  StopMatcher matcher;
+StopMatcher::StopMatcher(std::vector<std::string> stops) {
   for (auto& stop : stops) {
-    if (stop.empty()) {
-      return Error{
-          Code::kInvalidArgument,
-          "[text.stop] a stop string must not be empty"};
-    }
-    matcher.patterns_.emplace_back(std::move(stop));
+    patterns_.emplace_back(std::move(stop));
   }
-  return matcher;
 }
 
 std::string StopMatcher::push(std::string_view text) {

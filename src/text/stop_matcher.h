@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
-
 namespace afterglow {
 
 /// Ends a streamed text before the first stop string, wherever pieces are
@@ -18,15 +16,14 @@ namespace afterglow {
 /// Thread: one thread at a time.
 class StopMatcher {
  public:
-  /// Without stop strings text passes unchanged.
-  /// Errors: kInvalidArgument for an empty stop string.
-  static Result<StopMatcher> create(std::vector<std::string> stops);
+  /// Without stop strings text passes unchanged. An empty one never matches.
+  explicit StopMatcher(std::vector<std::string> stops);
 
   /// The text that is now certain to come before any stop string. Empty once
   /// stopped.
   std::string push(std::string_view text);
 
-  /// What was held back, when no more text comes.
+  /// What was held back, when no more text comes; empty once stopped.
   std::string flush();
 
   bool stopped() const { return matched_.has_value(); }

@@ -24,6 +24,45 @@ pub fn install(env: &mut Environment) {
     });
     env.add_filter("length", length);
     env.add_filter("count", length);
+    env.add_filter("int", int);
+    env.add_filter("float", float);
+}
+
+/// Jinja's filter: a default takes the place of what is no number.
+fn int(value: &Value, default: Option<Value>) -> Value {
+    let number = match value.kind() {
+        ValueKind::Bool => Some(i64::from(value.is_true())),
+        ValueKind::Number if value.is_integer() => return value.clone(),
+        ValueKind::Number => {
+            f64::try_from(value.clone()).ok().map(|f| f as i64)
+        }
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default().trim();
+            let float = || text.parse::<f64>().ok().map(|f| f as i64);
+            text.replace('_', "").parse().ok().or_else(float)
+        }
+        _ => None,
+    };
+    match number {
+        Some(number) => Value::from(number),
+        None => default.unwrap_or_else(|| Value::from(0)),
+    }
+}
+
+/// Jinja's filter: a default takes the place of what is no number.
+fn float(value: &Value, default: Option<Value>) -> Value {
+    let number = match value.kind() {
+        ValueKind::Bool => Some(f64::from(u8::from(value.is_true()))),
+        ValueKind::Number => f64::try_from(value.clone()).ok(),
+        ValueKind::String => {
+            value.as_str().unwrap_or_default().trim().parse().ok()
+        }
+        _ => None,
+    };
+    match number {
+        Some(number) => Value::from(number),
+        None => default.unwrap_or_else(|| Value::from(0.0)),
+    }
 }
 
 fn length(value: &Value) -> Result<usize, Error> {

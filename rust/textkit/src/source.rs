@@ -1,7 +1,7 @@
 //! What a template's source needs before minijinja reads it.
 
-/// Line ends become `\n` as Jinja makes them, and transformers' tags
-/// `generation` and `endgeneration`, which mark the assistant's text and
+/// Line ends become `\n` as Jinja makes them; quoted texts are written so that
+/// minijinja reads what Python would; transformers' tags `generation` and `endgeneration`, which mark the assistant's text and
 /// print their body in a scope of its own, become `with` and `endwith`.
 pub fn prepare_source(source: &str) -> String {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
@@ -22,7 +22,7 @@ pub fn prepare_source(source: &str) -> String {
         let Some(length) = length else { break };
         let (tag, after) = rest.split_at(length);
         rest = after;
-        out.push_str(&renamed(tag));
+        out.push_str(&python_strings(&renamed(tag)));
         if keyword(tag) == "raw" {
             let end = raw_end(rest);
             out.push_str(&rest[..end]);
@@ -84,6 +84,73 @@ fn renamed(tag: &str) -> String {
     }
 }
 
+/// Quoted texts as minijinja must see them to give Python's characters;
+/// texts that follow each other become one, as Jinja joins them.
+fn python_strings(tag: &str) -> String {
+    if tag.starts_with("{#") {
+        return tag.to_owned();
+    }
+    let mut out = String::with_capacity(tag.len());
+    // The quote that ends the text here, and the one that ends it in `out`.
+    let mut quotes: Option<(char, char)> = None;
+    let mut chars = tag.chars();
+    while let Some(c) = chars.next() {
+        let Some((end, out_end)) = quotes else {
+            if c == '"' || c == '\'' {
+                quotes = Some((c, c));
+            }
+            out.push(c);
+            continue;
+        };
+        if c == '\\' {
+            let (escape, length) = python_escape(chars.as_str());
+            out.push_str(&escape);
+            chars = chars.as_str()[length..].chars();
+        } else if c == end {
+            let next = chars.as_str().trim_start();
+            match next.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+                Some(quote) => {
+                    quotes = Some((quote, out_end));
+                    chars = next[1..].chars();
+                }
+                None => {
+                    quotes = None;
+                    out.push(out_end);
+                }
+            }
+        } else {
+            if c == out_end {
+                out.push('\\');
+            }
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// What the escape whose text after the backslash starts `rest` becomes, and
+/// how much of `rest` it takes.
+fn python_escape(rest: &str) -> (String, usize) {
+    let Some(c) = rest.chars().next() else {
+        return ("\\".to_owned(), 0);
+    };
+    let long = || {
+        let hex = rest.get(1..9)?;
+        char::from_u32(u32::from_str_radix(hex, 16).ok()?)
+    };
+    match c {
+        '/' => ("\\\\/".to_owned(), 1),
+        'a' => ("\x07".to_owned(), 1),
+        'v' => ("\x0B".to_owned(), 1),
+        '\n' => (String::new(), 1),
+        'U' => match long() {
+            Some(c) => (c.to_string(), 9),
+            None => ("\\U".to_owned(), 1),
+        },
+        _ => (format!("\\{c}"), c.len_utf8()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +173,11 @@ mod tests {
                 "{% if add_generation_prompt %}{",
             ),
             ("a\r\nb\rc", "a\nb\nc"),
+            (
+                r#"{{ 'a' "b'" | f('c') }}"#,
+                r"{{ 'ab\'' | f('c') }}",
+            ),
+            (r"{{ 'a\/b\n\'\U0001F600' }}\/", r"{{ 'a\\/b\n\'😀' }}\/"),
         ];
         for (source, wanted) in cases {
             assert_eq!(prepare_source(source), wanted);
