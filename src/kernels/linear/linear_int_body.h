@@ -87,11 +87,13 @@ inline void linear_tile(
 ) {
   using Dots = GroupDots<Tokens, Form>;
   constexpr std::size_t kSubBytes = 16 * 32 * Bits / 8;
+  // Apart from y, so that the sums stay in registers.
+  Rows::Float sums[Tokens];
   std::size_t scale_bytes = w.element_bytes;
   std::size_t subs = w.group / 32;
 #pragma GCC unroll 8
   for (int t = 0; t < Tokens; ++t) {
-    y[t] = Rows::zero();
+    sums[t] = Rows::zero();
   }
   for (std::size_t c = 0; c < w.cols; c += w.group, block += w.block_bytes) {
     Rows::Float scale = load_scales(w.type, block + row * scale_bytes);
@@ -119,7 +121,7 @@ inline void linear_tile(
         }
         Rows::Float sum =
             Rows::multiply(Rows::as_float(total), Rows::broadcast(in[t].scale));
-        y[t] = Rows::multiply_add(scale, sum, y[t]);
+        sums[t] = Rows::multiply_add(scale, sum, sums[t]);
       }
       codes += kSubBytes;
       x += Tokens * Dots::kCodeBytes;
@@ -130,9 +132,13 @@ inline void linear_tile(
 #pragma GCC unroll 8
       for (int t = 0; t < Tokens; ++t) {
         Rows::Float sum = Rows::broadcast(in[t - Tokens].sum);
-        y[t] = Rows::multiply_add(bias, sum, y[t]);
+        sums[t] = Rows::multiply_add(bias, sum, sums[t]);
       }
     }
+  }
+#pragma GCC unroll 8
+  for (int t = 0; t < Tokens; ++t) {
+    y[t] = sums[t];
   }
 }
 
