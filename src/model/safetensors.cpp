@@ -120,6 +120,9 @@ Result<RawTensor> read_tensor(
 Status read_metadata(
     const json& entry, Safetensors& result, const std::string& where
 ) {
+  if (entry.is_null()) {
+    return {};  // as MLX writes it where there is none
+  }
   if (!entry.is_object()) {
     return corrupt(where, "__metadata__ must be an object of strings");
   }

@@ -58,6 +58,14 @@ TEST(Safetensors, ReadsTensorsAndMetadata) {
   EXPECT_EQ(result->tensors[1].bytes[0], std::byte{25});
 }
 
+TEST(Safetensors, NullMetadataOfMlxIsNone) {
+  const auto file = file_of(replaced(R"({"format":"mlx"})", "null"));
+  const auto result = parse_safetensors(file, "test.safetensors");
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->metadata.empty());
+  EXPECT_EQ(result->tensors.size(), 2u);
+}
+
 TEST(Safetensors, TruncatedAtEveryLengthIsCorrupt) {
   const auto file = file_of(kHeader);
   for (std::size_t size = 0; size < file.size(); ++size) {

@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "model/golden.h"
+#include "model/test_runner.h"
+
+namespace afterglow {
+namespace {
+
+class TinyModels : public testing::TestWithParam<const char*> {
+ protected:
+  // The largest difference to mlx_lm's logits.
+  double difference(Activations mode) {
+    const std::string name = GetParam();
+    const Golden golden(name + "/golden.safetensors");
+    const auto tokens = golden.values<Token>("tokens");
+    const auto wanted = golden.values<float>("logits");
+    TestRunner runner(Golden::directory() + name, mode, 2);
+    const auto kv = runner.new_kv();
+    const auto logits = runner.step({{kv.get(), tokens}});
+    EXPECT_EQ(logits.size(), wanted.size());
+    double largest = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      largest = std::max(largest, std::fabs(double(logits[i]) - wanted[i]));
+    }
+    return largest;
+  }
+};
+
+TEST_P(TinyModels, LogitsAreMlxLms) {
+  const double f32 = difference(Activations::kF32);
+  const double int16 = difference(Activations::kInt16);
+  const double int8 = difference(Activations::kInt8);
+  std::printf(
+      "%s: f32 %.2e, int16 %.2e, int8 %.2e\n", GetParam(), f32, int16, int8
+  );
+  EXPECT_LT(f32, 1e-4);
+  // KV in f16 besides.
+  EXPECT_LT(int16, 3e-2);
+  EXPECT_LT(int8, 0.5);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    TinyModels,
+    testing::Values(
+        "q4-g32",
+        "q4-g64-bias",
+        "q4-g128-llama3",
+        "q8-mixed",
+        "bf16-sharded",
+        "f16-interleaved"
+    ),
+    [](const auto& info) {
+      std::string name = info.param;
+      std::erase(name, '-');
+      return name;
+    }
+);
+
+}  // namespace
+}  // namespace afterglow
