@@ -281,7 +281,7 @@ TEST_P(MlxAttend, chunks_of_a_sequence_give_what_all_of_it_gives) {
   auto kv = ops().new_kv(layout, pages);
   std::vector<float> got;
   std::size_t at = 0;
-  for (std::size_t count : {1U, 40U, 5U, 1U, 1U, 200U, 52U}) {
+  for (std::size_t count : {1U, 40U, 5U, 1U, 2U, 200U, 51U}) {
     const auto part = step(table, at, count, kHeads * kDim, *kv, [&](Value v) {
       return ops().attend(std::move(v), attention);
     });
