@@ -1,0 +1,55 @@
+#include "cli/commands.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+namespace afterglow {
+namespace {
+
+/// True for a first argument that is neither a flag nor a command.
+bool unknown_command(const CLI::App& app, const std::string& word) {
+  if (word.empty() || word.front() == '-') return false;
+  return app.get_subcommand_no_throw(word) == nullptr;
+}
+
+std::string command_names(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv) {
+  CLI::App app(
+      "A local LLM server and command line whose prompt cache survives "
+      "everything.",
+      "afterglow"
+  );
+  app.set_version_flag("--version", AFTERGLOW_VERSION);
+  app.require_subcommand(1);
+  Action action;
+  add_serve_command(app, action);
+  add_generate_command(app, action);
+
+  if (argc > 1 && unknown_command(app, argv[1])) {
+    std::fprintf(
+        stderr,
+        "afterglow: there is no command '%s'; the commands are: %s\n",
+        argv[1],
+        command_names(app).c_str()
+    );
+    return 2;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return action();
+}
+
+}  // namespace afterglow

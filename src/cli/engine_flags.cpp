@@ -1,0 +1,139 @@
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "cli/default_model.h"
+#include "cli/parse_size.h"
+
+namespace afterglow {
+namespace {
+
+void add_size(
+    CLI::App& command,
+    const std::string& name,
+    std::optional<std::uint64_t>& target,
+    const std::string& help
+) {
+  command
+      .add_option_function<std::string>(
+          name,
+          [&target, name](const std::string& text) {
+            const auto size = parse_size(text);
+            if (!size.ok()) {
+              throw CLI::ValidationError(name, size.error().message);
+            }
+            target = *size;
+          },
+          help
+      )
+      ->type_name("SIZE");
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& command, EngineOptions& options) {
+  command
+      .add_option(
+          "--model",
+          options.model,
+          "A GGUF file or a model directory (default: the one set-up "
+          "installed)"
+      )
+      ->type_name("PATH");
+  command
+      .add_option_function<std::string>(
+          "--backend",
+          [&options](const std::string& name) {
+            options.backend = name == "mlx" ? Backend::kMlx : Backend::kCpu;
+          },
+          "What computes: cpu or mlx"
+      )
+      ->check(CLI::IsMember({"cpu", "mlx"}))
+      ->type_name("NAME")
+      ->default_str("cpu");
+  command
+      .add_option_function<std::string>(
+          "--activations",
+          [&options](const std::string& name) {
+            const auto mode = parse_activations(name);
+            if (!mode.ok()) {
+              throw CLI::ValidationError("--activations", mode.error().message);
+            }
+            options.activations = *mode;
+          },
+          "How the CPU rounds inputs: int16, int8 (fastest) or f32 (exact)"
+      )
+      ->type_name("MODE")
+      ->default_str("int16");
+  command
+      .add_option(
+          "--threads", options.threads, "Threads that compute (0: all cores)"
+      )
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command.add_option(
+      "--chat-template",
+      options.chat_template,
+      "A chat template (Jinja text) in place of the model's own"
+  );
+}
+
+void add_cache_flags(CLI::App& command, EngineOptions& options) {
+  command
+      .add_option(
+          "--prompt-cache-dir",
+          options.prompt_cache_dir,
+          "Keep the prompt cache in this directory, over restarts"
+      )
+      ->type_name("DIR");
+  command.add_option(
+      "--prompt-cache-size",
+      options.prompt_cache_size,
+      "Most prompts to keep (default: no limit)"
+  );
+  add_size(
+      command,
+      "--prompt-cache-bytes",
+      options.prompt_cache_bytes,
+      "Most memory the prompt cache may take (default: 25 % of memory)"
+  );
+  add_size(
+      command,
+      "--prompt-cache-disk-bytes",
+      options.prompt_cache_disk_bytes,
+      "Most disk it may take (default: 20 GiB or 10 % of what is free)"
+  );
+  add_size(
+      command,
+      "--memory-limit",
+      options.memory_limit,
+      "Most memory for model, requests and cache (default: 80 % of memory)"
+  );
+}
+
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+  command
+      .add_option("--temp", flags.temperature, "Temperature (0: most likely)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--top-p", flags.top_p, "Nucleus sampling (1: off)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--top-k", flags.top_k, "Most likely tokens (0: all)")
+      ->capture_default_str();
+  command.add_option("--min-p", flags.min_p, "Least probability (0: off)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+}
+
+Result<std::unique_ptr<Engine>> load_engine(EngineOptions options) {
+  if (options.model.empty()) {
+    auto model = find_default_model();
+    if (!model.ok()) return model.error();
+    options.model = *std::move(model);
+  }
+  return Engine::load(options);
+}
+
+}  // namespace afterglow

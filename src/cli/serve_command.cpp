@@ -1,0 +1,238 @@
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/signals.h"
+#include "server/api.h"
+#include "server/http_server.h"
+
+namespace afterglow {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr auto kDrainTime = 10s;
+constexpr auto kCutTime = 2s;
+constexpr auto kFlushTime = 30s;
+constexpr auto kTick = 50ms;
+
+struct ServeFlags {
+  EngineOptions engine;
+  HttpOptions http;
+  SamplingFlags sampling;
+  std::size_t max_tokens = 512;
+  std::string log_level = "INFO";
+};
+
+void set_up_log(const std::string& level) {
+  const std::map<std::string, spdlog::level::level_enum> levels = {
+      {"DEBUG", spdlog::level::debug},
+      {"INFO", spdlog::level::info},
+      {"WARNING", spdlog::level::warn},
+      {"ERROR", spdlog::level::err},
+      {"CRITICAL", spdlog::level::critical}};
+  spdlog::set_default_logger(spdlog::stderr_color_mt("afterglow"));
+  spdlog::set_level(levels.at(level));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+}
+
+ApiOptions api_options(const ServeFlags& flags) {
+  ApiOptions options;
+  options.defaults.temperature = flags.sampling.temperature;
+  options.defaults.top_p = flags.sampling.top_p;
+  options.defaults.top_k = flags.sampling.top_k;
+  options.defaults.min_p = flags.sampling.min_p;
+  options.defaults.max_tokens = flags.max_tokens;
+  return options;
+}
+
+void print_ready(const ModelInfo& info, const std::string& url) {
+  std::printf(
+      "Ready: %s (%s, %s, %s), loaded in %.2f s. Try:\n\n"
+      "  curl -s %s/v1/chat/completions \\\n"
+      "    -H 'Content-Type: application/json' \\\n"
+      "    -d '{\"messages\": [{\"role\": \"user\", \"content\": "
+      "\"What is a prompt cache?\"}]}'\n\n",
+      info.name.c_str(),
+      info.architecture.c_str(),
+      info.quantization.c_str(),
+      info.backend.c_str(),
+      info.load_seconds,
+      url.c_str()
+  );
+  std::fflush(stdout);
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+/// Loads in the background, so that the server can say that it does.
+class Loader {
+ public:
+  Loader(EngineOptions options, EngineSlot& slot)
+      : thread_([this, options = std::move(options), &slot] {
+          auto loaded = load_engine(options);
+          if (loaded.ok()) {
+            engine_ = *std::move(loaded);
+            slot.set_ready(*engine_);
+          } else {
+            error_ = loaded.error();
+            slot.set_failed(loaded.error());
+          }
+          finished_ = true;
+        }) {}
+  ~Loader() { thread_.join(); }
+
+  bool finished() const { return finished_; }
+  // Once finished.
+  Engine* engine() { return engine_.get(); }
+  const Error& error() const { return error_; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  Error error_{Code::kInternal, {}};
+  std::atomic<bool> finished_{false};
+  std::thread thread_;
+};
+
+/// Lets answers end; a second signal or the deadline cuts them.
+void stop_serving(HttpServer& server, Signals& signals) {
+  spdlog::info("stopping: waiting up to 10 s for running answers");
+  server.drain();
+  const auto deadline = steady_clock::now() + kDrainTime;
+  bool hurry = false;
+  while (!server.wait_drained(steady_clock::now()) && !hurry &&
+         steady_clock::now() < deadline) {
+    hurry = signals.wait(kTick);
+  }
+  if (server.wait_drained(steady_clock::now())) return;
+  spdlog::warn("stopping: cutting {} connections", server.connections());
+  server.cut(to_api_error(
+      {Code::kUnavailable, "[server.stop] the server is shutting down"}
+  ));
+  server.wait_drained(steady_clock::now() + kCutTime);
+}
+
+/// A further signal gives up on the flush; what is on disk stays whole.
+void flush_engine(Engine& engine, Signals& signals) {
+  const auto now = steady_clock::now();
+  auto flushed = std::async(std::launch::async, [&engine, now] {
+    return engine.shutdown(now, now + kFlushTime);
+  });
+  while (flushed.wait_for(0s) != std::future_status::ready) {
+    if (signals.wait(kTick)) {
+      spdlog::warn("stopping: the prompt cache was not flushed to its end");
+      std::_Exit(0);
+    }
+  }
+  if (!flushed.get()) {
+    spdlog::warn("stopping: some of the prompt cache did not reach the disk");
+  }
+}
+
+int serve(const ServeFlags& flags) {
+  Signals signals;
+  set_up_log(flags.log_level);
+  EngineSlot slot;
+  Api api(slot, api_options(flags));
+  auto started = HttpServer::start(flags.http, [&api](HttpRequest request) {
+    return api.handle(std::move(request));
+  });
+  if (!started.ok()) {
+    std::fprintf(stderr, "afterglow: %s\n", started.error().message.c_str());
+    return 1;
+  }
+  std::unique_ptr<HttpServer> server = *std::move(started);
+  const std::string url = server->url();
+  std::printf("Listening on %s\n", url.c_str());
+  std::fflush(stdout);
+  if (!is_loopback(flags.http.host)) {
+    spdlog::warn("anyone who can reach {} can use the server", url);
+  }
+
+  Loader loader(flags.engine, slot);
+  while (!loader.finished()) {
+    if (!signals.wait(kTick)) continue;
+    // Loading cannot be cut short, and there is nothing to save yet.
+    server.reset();
+    std::_Exit(0);
+  }
+  if (loader.engine() == nullptr) {
+    std::fprintf(stderr, "afterglow: %s\n", loader.error().message.c_str());
+    return 1;
+  }
+  print_ready(loader.engine()->info(), url);
+
+  while (!signals.wait(1h)) {
+  }
+  stop_serving(*server, signals);
+  server.reset();
+  flush_engine(*loader.engine(), signals);
+  spdlog::info("stopped");
+  return 0;
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* command =
+      app.add_subcommand("serve", "Serve a model over HTTP (OpenAI's API)");
+  add_model_flags(*command, flags->engine);
+  command->add_option("--host", flags->http.host, "Address to listen on")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--port", flags->http.port, "Port to listen on (0: any free)"
+      )
+      ->capture_default_str();
+  add_sampling_flags(*command, flags->sampling);
+  command
+      ->add_option(
+          "--max-tokens",
+          flags->max_tokens,
+          "Most tokens of an answer, where a request does not say"
+      )
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add_cache_flags(*command, flags->engine);
+  command
+      ->add_option(
+          "--decode-concurrency",
+          flags->engine.decode_concurrency,
+          "Most answers that are generated at once"
+      )
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--prompt-concurrency",
+          flags->engine.prompt_concurrency,
+          "Most prompts that are read at once"
+      )
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--log-level", flags->log_level, "Least level to log")
+      ->transform(CLI::IsMember(
+          {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, CLI::ignore_case
+      ))
+      ->capture_default_str();
+  command->callback([flags, &action] {
+    action = [flags] { return serve(*flags); };
+  });
+}
+
+}  // namespace afterglow

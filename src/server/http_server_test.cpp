@@ -1,0 +1,466 @@
+#include "server/http_server.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/test_client.h"
+
+namespace afterglow {
+namespace {
+
+using testing::TestClient;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+/// What the test sees of exchanges that end when the test says so.
+struct Stage {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int alive = 0;
+  std::vector<std::function<void(Output)>> outlets;
+
+  bool wait_alive(int count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, 10s, [&] { return alive == count; });
+  }
+  /// Waits for the n-th exchange and gives it output.
+  bool emit(std::size_t n, Output output) {
+    std::unique_lock lock(mutex);
+    if (!changed.wait_for(lock, 10s, [&] { return outlets.size() > n; })) {
+      return false;
+    }
+    outlets[n](std::move(output));
+    return true;
+  }
+};
+
+class Staged : public Exchange {
+ public:
+  explicit Staged(std::shared_ptr<Stage> stage) : stage_(std::move(stage)) {
+    const std::lock_guard lock(stage_->mutex);
+    ++stage_->alive;
+    stage_->changed.notify_all();
+  }
+  ~Staged() override {
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->wake = nullptr;
+    }
+    const std::lock_guard lock(stage_->mutex);
+    --stage_->alive;
+    stage_->changed.notify_all();
+  }
+  void start(std::function<void()> wake) override {
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->wake = std::move(wake);
+    }
+    const std::lock_guard lock(stage_->mutex);
+    stage_->outlets.push_back([state = state_](Output output) {
+      const std::lock_guard lock(state->mutex);
+      if (!state->wake) return;
+      if (output.head) state->output.head = std::move(output.head);
+      state->output.body += output.body;
+      state->output.done = output.done;
+      state->wake();
+    });
+    stage_->changed.notify_all();
+  }
+  Output take() override {
+    const std::lock_guard lock(state_->mutex);
+    return std::exchange(state_->output, {});
+  }
+  void fail(const ApiError& error) override {
+    const std::lock_guard lock(state_->mutex);
+    state_->output = error_output(error);
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::function<void()> wake;
+    Output output;
+  };
+  std::shared_ptr<Stage> stage_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+Output stream_piece(std::string body, bool first = false, bool done = false) {
+  Output output;
+  if (first) {
+    output.head.emplace();
+    output.head->streaming = true;
+    output.head->content_type = "text/event-stream";
+  }
+  output.body = std::move(body);
+  output.done = done;
+  return output;
+}
+
+Output whole(std::string body) {
+  Output output;
+  output.head.emplace();
+  output.body = std::move(body);
+  output.done = true;
+  return output;
+}
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void serve(HttpLimits limits = {}) {
+    HttpOptions options;
+    options.port = 0;
+    options.limits = limits;
+    auto started = HttpServer::start(options, [this](HttpRequest request) {
+      return handle(std::move(request));
+    });
+    ASSERT_TRUE(started.ok()) << started.error().message;
+    server_ = *std::move(started);
+  }
+  void TearDown() override { server_.reset(); }
+
+  std::unique_ptr<Exchange> handle(HttpRequest request) {
+    if (request.path == "/stage") return std::make_unique<Staged>(stage_);
+    return respond(
+        ResponseHead{},
+        request.method + " " + request.path + " " +
+            std::to_string(request.body.size())
+    );
+  }
+
+  std::uint16_t port() const { return server_->port(); }
+
+  std::shared_ptr<Stage> stage_ = std::make_shared<Stage>();
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, AnswersSeveralRequestsOnOneConnection) {
+  serve();
+  TestClient client(port());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(client.post("/a%20b?q", std::string(i, 'x')));
+    const auto response = client.response();
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.body, "POST /a b " + std::to_string(i));
+  }
+  EXPECT_EQ(server_->connections(), 1U);
+}
+
+TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
+  serve();
+  TestClient client(port());
+  std::string all;
+  for (const char* path : {"/1", "/2", "/3"}) {
+    all += std::string("GET ") + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+  }
+  ASSERT_TRUE(client.send(all));
+  EXPECT_EQ(client.response().body, "GET /1 0");
+  EXPECT_EQ(client.response().body, "GET /2 0");
+  EXPECT_EQ(client.response().body, "GET /3 0");
+}
+
+TEST_F(HttpServerTest, TheNextRequestMayComeWhileOneIsAnswered) {
+  serve();
+  TestClient client(port());
+  ASSERT_TRUE(client.get("/stage"));
+  ASSERT_TRUE(client.get("/next"));
+  ASSERT_TRUE(stage_->emit(0, whole("first")));
+  EXPECT_EQ(client.response().body, "first");
+  EXPECT_EQ(client.response().body, "GET /next 0");
+}
+
+TEST_F(HttpServerTest, ClosesWhenTheClientAsksForIt) {
+  serve();
+  TestClient client(port());
+  ASSERT_TRUE(
+      client.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+  );
+  EXPECT_NE(
+      client.response().head.find("Connection: close"), std::string::npos
+  );
+  EXPECT_TRUE(client.at_end());
+}
+
+TEST_F(HttpServerTest, ChunkedBodiesAndExpectationsWork) {
+  serve();
+  TestClient client(port());
+  ASSERT_TRUE(client.send(
+      "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+      "Expect: 100-continue\r\n\r\n"
+  ));
+  ASSERT_TRUE(client.read_until("100 Continue\r\n\r\n"));
+  ASSERT_TRUE(client.send("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"));
+  EXPECT_EQ(client.response().body, "POST /c 5");
+  EXPECT_EQ(client.interim, 1);
+}
+
+TEST_F(HttpServerTest, LimitsHaveTheirStatus) {
+  HttpLimits limits;
+  limits.header_bytes = 4096;
+  limits.body_bytes = 10'000;
+  serve(limits);
+  struct Case {
+    std::string request;
+    int status;
+  };
+  const std::string host = " HTTP/1.1\r\nHost: x\r\n";
+  const std::vector<Case> table = {
+      {"POST /" + host + "Content-Length: 10000\r\n\r\n" +
+           std::string(10'000, 'x'),
+       200},
+      {"POST /" + host + "Content-Length: 10001\r\n\r\n" +
+           std::string(10'001, 'x'),
+       413},
+      {"POST /" + host + "Content-Length: 99999999999\r\n\r\n", 413},
+      {"POST /" + host + "Transfer-Encoding: chunked\r\n\r\n4e20\r\n" +
+           std::string(20'000, 'x') + "\r\n0\r\n\r\n",
+       413},
+      {"GET /" + std::string(5000, 'a') + host + "\r\n", 431},
+      {"GET /" + host + "A: " + std::string(5000, 'a') + "\r\n\r\n", 431},
+      {"nonsense\r\n\r\n", 400},
+      {"GET / HTTP/7.1\r\n\r\n", 400},
+      {"GET /" + host + "bad header\r\n\r\n", 400},
+      {"POST /" + host + "Content-Length: x\r\n\r\n", 400},
+      {"POST /" + host + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+       400},
+      {"POST /" + host + "Content-Length: 2\r\nExpect: magic\r\n\r\nab", 417},
+  };
+  for (const Case& c : table) {
+    TestClient client(port());
+    client.send(c.request);
+    const auto response = client.response();
+    EXPECT_EQ(response.status, c.status) << c.request.substr(0, 80);
+    if (c.status >= 400) {
+      EXPECT_NE(response.body.find("\"error\""), std::string::npos);
+    }
+  }
+}
+
+TEST_F(HttpServerTest, ALargeRefusedBodyStillGetsItsAnswer) {
+  HttpLimits limits;
+  limits.body_bytes = 1000;
+  serve(limits);
+  TestClient client(port());
+  client.post("/", std::string(8 << 20, 'x'));
+  EXPECT_EQ(client.response().status, 413);
+}
+
+TEST_F(HttpServerTest, AnIdleConnectionIsClosed) {
+  HttpLimits limits;
+  limits.idle = 50ms;
+  serve(limits);
+  TestClient client(port());
+  EXPECT_TRUE(client.at_end());
+}
+
+TEST_F(HttpServerTest, ASlowHeaderIsCut) {
+  HttpLimits limits;
+  limits.header = 100ms;
+  serve(limits);
+  TestClient client(port());
+  ASSERT_TRUE(client.send("GET / HTT"));
+  EXPECT_TRUE(client.at_end());
+}
+
+TEST_F(HttpServerTest, ASlowBodyIsCut) {
+  HttpLimits limits;
+  limits.body = 100ms;
+  serve(limits);
+  TestClient client(port());
+  ASSERT_TRUE(
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab")
+  );
+  EXPECT_TRUE(client.at_end());
+}
+
+TEST_F(HttpServerTest, ALongAnswerOutlivesAllDeadlines) {
+  HttpLimits limits;
+  limits.idle = limits.header = limits.body = limits.write = 50ms;
+  serve(limits);
+  TestClient client(port());
+  ASSERT_TRUE(client.get("/stage"));
+  ASSERT_TRUE(stage_->wait_alive(1));
+  // Twice the deadlines without a byte in either direction.
+  EXPECT_FALSE(server_->wait_drained(steady_clock::now() + 100ms));
+  ASSERT_TRUE(stage_->emit(0, whole("late")));
+  EXPECT_EQ(client.response().body, "late");
+}
+
+TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
+  HttpLimits limits;
+  limits.connections = 2;
+  serve(limits);
+  TestClient first(port());
+  TestClient second(port());
+  first.get("/");
+  second.get("/");
+  EXPECT_EQ(first.response().status, 200);
+  EXPECT_EQ(second.response().status, 200);
+  TestClient third(port());
+  third.get("/");
+  EXPECT_EQ(third.response().status, 503);
+  first.get("/");
+  EXPECT_EQ(first.response().status, 200);
+}
+
+TEST_F(HttpServerTest, StreamsPiecesAsTheyCome) {
+  serve();
+  TestClient client(port());
+  ASSERT_TRUE(client.get("/stage"));
+  ASSERT_TRUE(stage_->emit(0, stream_piece("one\n", true)));
+  ASSERT_TRUE(client.read_until("one\n"));
+  ASSERT_TRUE(stage_->emit(0, stream_piece("two\n")));
+  ASSERT_TRUE(client.read_until("two\n"));
+  ASSERT_TRUE(stage_->emit(0, stream_piece("", false, true)));
+  EXPECT_EQ(client.response().body, "one\ntwo\n");
+  ASSERT_TRUE(client.get("/again"));
+  EXPECT_EQ(client.response().body, "GET /again 0");
+}
+
+TEST_F(HttpServerTest, AClientThatLeavesEndsItsExchange) {
+  serve();
+  for (const bool streaming : {false, true}) {
+    TestClient client(port());
+    ASSERT_TRUE(client.get("/stage"));
+    ASSERT_TRUE(stage_->wait_alive(1));
+    if (streaming) {
+      ASSERT_TRUE(stage_->emit(1, stream_piece("a\n", true)));
+      ASSERT_TRUE(client.read_until("a\n"));
+    }
+    client.close();
+    if (streaming) {
+      // Nothing tells a reader that closed from one that only stopped
+      // sending, until something is sent to it.
+      ASSERT_TRUE(stage_->emit(1, stream_piece("b\n")));
+    }
+    EXPECT_TRUE(stage_->wait_alive(0)) << streaming;
+  }
+}
+
+TEST_F(HttpServerTest, AHalfClosedClientGetsItsAnswer) {
+  serve();
+  {
+    TestClient client(port());
+    ASSERT_TRUE(client.get("/stage"));
+    client.shutdown_write();
+    ASSERT_TRUE(stage_->wait_alive(1));
+    // The sign of life was asked for, so the close was seen.
+    ASSERT_TRUE(client.read_until("100 Continue\r\n\r\n"));
+    ASSERT_TRUE(stage_->emit(0, whole("answer")));
+    EXPECT_EQ(client.response().body, "answer");
+    EXPECT_EQ(client.interim, 1);
+    EXPECT_TRUE(client.at_end());
+  }
+  {
+    TestClient client(port());
+    ASSERT_TRUE(client.get("/stage"));
+    ASSERT_TRUE(stage_->emit(1, stream_piece("a\n", true)));
+    ASSERT_TRUE(client.read_until("a\n"));
+    client.shutdown_write();
+    ASSERT_TRUE(stage_->emit(1, stream_piece("b\n", false, true)));
+    EXPECT_EQ(client.response().body, "a\nb\n");
+  }
+}
+
+TEST_F(HttpServerTest, AReaderThatLagsIsCutAndOthersAreNot) {
+  HttpLimits limits;
+  limits.lag_bytes = 100'000;
+  serve(limits);
+  TestClient slow(port(), 4096);
+  ASSERT_TRUE(slow.get("/stage"));
+  ASSERT_TRUE(stage_->wait_alive(1));
+  TestClient other(port());
+  ASSERT_TRUE(stage_->emit(0, stream_piece("begin\n", true)));
+  // Far more than the sockets' buffers and the limit hold.
+  std::size_t pieces = 0;
+  for (; pieces < 10'000; ++pieces) {
+    ASSERT_TRUE(stage_->emit(0, stream_piece(std::string(10'000, 'x'))));
+    const std::lock_guard lock(stage_->mutex);
+    if (stage_->alive == 0) break;
+  }
+  EXPECT_TRUE(stage_->wait_alive(0));
+  ASSERT_TRUE(other.get("/other"));
+  EXPECT_EQ(other.response().body, "GET /other 0");
+}
+
+TEST_F(HttpServerTest, AReaderThatTakesNothingIsCutInTime) {
+  HttpLimits limits;
+  limits.write = 100ms;
+  limits.lag_bytes = 64 << 20;
+  serve(limits);
+  TestClient slow(port(), 4096);
+  ASSERT_TRUE(slow.get("/stage"));
+  ASSERT_TRUE(stage_->emit(0, stream_piece(std::string(8 << 20, 'x'), true)));
+  EXPECT_TRUE(stage_->wait_alive(0));
+}
+
+TEST_F(HttpServerTest, DrainLetsAnswersEndAndClosesTheRest) {
+  serve();
+  TestClient idle(port());
+  ASSERT_TRUE(idle.get("/"));
+  EXPECT_EQ(idle.response().status, 200);
+  TestClient busy(port());
+  ASSERT_TRUE(busy.get("/stage"));
+  ASSERT_TRUE(stage_->wait_alive(1));
+  server_->drain();
+  EXPECT_TRUE(idle.at_end());
+  EXPECT_FALSE(server_->wait_drained(steady_clock::now() + 20ms));
+  ASSERT_TRUE(stage_->emit(0, whole("done")));
+  const auto response = busy.response();
+  EXPECT_EQ(response.body, "done");
+  EXPECT_TRUE(busy.at_end());
+  EXPECT_TRUE(server_->wait_drained(steady_clock::now() + 10s));
+  TestClient late(port());
+  EXPECT_FALSE(late.connected());
+}
+
+TEST_F(HttpServerTest, CutEndsAnswersWithAnError) {
+  serve();
+  TestClient client(port());
+  ASSERT_TRUE(client.get("/stage"));
+  ASSERT_TRUE(stage_->wait_alive(1));
+  server_->drain();
+  server_->cut(to_api_error({Code::kUnavailable, "[server] stopping"}));
+  const auto response = client.response();
+  EXPECT_EQ(response.status, 503);
+  EXPECT_NE(response.body.find("stopping"), std::string::npos);
+  EXPECT_TRUE(server_->wait_drained(steady_clock::now() + 10s));
+}
+
+TEST_F(HttpServerTest, DestructionEndsWhatRuns) {
+  serve();
+  TestClient client(port());
+  ASSERT_TRUE(client.get("/stage"));
+  ASSERT_TRUE(stage_->emit(0, stream_piece("a", true)));
+  ASSERT_TRUE(client.read_until("a"));
+  server_.reset();
+  EXPECT_TRUE(stage_->wait_alive(0));
+  // The stream has no proper end.
+  EXPECT_EQ(client.response().status, 0);
+}
+
+TEST_F(HttpServerTest, ATakenPortIsAClearError) {
+  serve();
+  HttpOptions options;
+  options.port = port();
+  const auto second = HttpServer::start(options, [](HttpRequest) {
+    return respond(ResponseHead{}, "");
+  });
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.error().message.find("--port"), std::string::npos);
+  options.host = "no.such.host.invalid";
+  EXPECT_FALSE(HttpServer::start(options, [](HttpRequest) {
+                 return respond(ResponseHead{}, "");
+               }).ok());
+}
+
+}  // namespace
+}  // namespace afterglow

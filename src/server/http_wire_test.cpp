@@ -1,0 +1,77 @@
+#include "server/http_wire.h"
+
+#include <gtest/gtest.h>
+
+namespace afterglow {
+namespace {
+
+Output whole(std::string body) {
+  Output output;
+  output.head.emplace();
+  output.body = std::move(body);
+  output.done = true;
+  return output;
+}
+
+TEST(HttpWire, AWholeBodyHasItsLength) {
+  WireWriter wire({});
+  EXPECT_EQ(
+      wire.write(whole("{}")),
+      "HTTP/1.1 200 OK\r\nServer: afterglow\r\n"
+      "Content-Type: application/json\r\nContent-Length: 2\r\n"
+      "Connection: keep-alive\r\n\r\n{}"
+  );
+  EXPECT_TRUE(wire.done());
+}
+
+TEST(HttpWire, AStreamIsChunked) {
+  WireWriter wire({});
+  Output first;
+  first.head.emplace();
+  first.head->streaming = true;
+  const std::string head = wire.write(first);
+  EXPECT_NE(head.find("Transfer-Encoding: chunked\r\n"), std::string::npos);
+  EXPECT_EQ(head.find("Content-Length"), std::string::npos);
+  Output piece;
+  piece.body = std::string(26, 'x');
+  EXPECT_EQ(wire.write(piece), "1a\r\n" + piece.body + "\r\n");
+  EXPECT_EQ(wire.write({}), "");  // an empty chunk would end the stream
+  Output last;
+  last.body = "y";
+  last.done = true;
+  EXPECT_EQ(wire.write(last), "1\r\ny\r\n0\r\n\r\n");
+  EXPECT_TRUE(wire.keep_alive());
+}
+
+TEST(HttpWire, AnOldClientsStreamEndsWithTheConnection) {
+  WireWriter wire({.http11 = false});
+  Output first;
+  first.head.emplace();
+  first.head->streaming = true;
+  first.body = "abc";
+  const std::string text = wire.write(first);
+  EXPECT_EQ(text.find("chunked"), std::string::npos);
+  EXPECT_NE(text.find("Connection: close\r\n\r\nabc"), std::string::npos);
+  EXPECT_FALSE(wire.keep_alive());
+}
+
+TEST(HttpWire, HeadHasNoBody) {
+  WireWriter wire({.head_only = true});
+  const std::string text = wire.write(whole("{}"));
+  EXPECT_NE(text.find("Content-Length: 2\r\n"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("\r\n\r\n"));
+}
+
+TEST(HttpWire, PathsAreDecoded) {
+  EXPECT_EQ(decode_path("/v1/models/a%2Fb?x=%20"), "/v1/models/a/b");
+  EXPECT_EQ(decode_path("/%4"), "/%4");
+  EXPECT_EQ(decode_path("/%zz%41"), "/%zzA");
+  EXPECT_EQ(decode_path("/%"), "/%");
+}
+
+TEST(HttpWire, LogsStayOnOneLine) {
+  EXPECT_EQ(printable("/a\n\xff b"), "/a\\x0a\\xff\\x20b");
+}
+
+}  // namespace
+}  // namespace afterglow
