@@ -14,7 +14,11 @@ class TinyModels : public testing::TestWithParam<const char*> {
   // The largest difference to mlx_lm's logits.
   double difference(Activations mode) {
     const std::string name = GetParam();
-    const Golden golden(name + "/golden.safetensors");
+    const bool is_gguf = name.ends_with(".gguf");
+    const Golden golden(
+        is_gguf ? name.substr(0, name.size() - 5) + ".safetensors"
+                : name + "/golden.safetensors"
+    );
     const auto tokens = golden.values<Token>("tokens");
     const auto wanted = golden.values<float>("logits");
     TestRunner runner(Golden::directory() + name, mode, 2);
@@ -51,11 +55,12 @@ INSTANTIATE_TEST_SUITE_P(
         "q4-g128-llama3",
         "q8-mixed",
         "bf16-sharded",
-        "f16-interleaved"
+        "f16-interleaved",
+        "tiny.gguf"
     ),
     [](const auto& info) {
       std::string name = info.param;
-      std::erase(name, '-');
+      std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
       return name;
     }
 );

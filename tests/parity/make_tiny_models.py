@@ -2,7 +2,8 @@
 
 Each is a directory in the layout MLX and HF use, with random weights, and a
 golden.safetensors with token ids and the logits mlx_lm computes for them on
-MLX's CPU device with scales, biases and norms in f32. Also makes
+MLX's CPU device with scales, biases and norms in f32. tiny.gguf beside them is
+a model in GGUF's layout, its golden file tiny.safetensors. Also makes
 dequant.safetensors: raw blocks of each weight format beside their values by
 the formats' own implementations (gguf, mlx.core.dequantize).
 
@@ -177,6 +178,135 @@ def write_model(name, changes, quantization, rules, dtype, files):
     print(f"{name}: {size} bytes, logits within {mx.abs(logits).max().item()}")
 
 
+GGUF_LAYERS = {
+    "self_attn.q_proj": ("attn_q", Type.Q4_0),
+    "self_attn.k_proj": ("attn_k", Type.Q4_1),
+    "self_attn.v_proj": ("attn_v", Type.Q8_0),
+    "self_attn.o_proj": ("attn_output", Type.F16),
+    "mlp.gate_proj": ("ffn_gate", Type.Q4_0),
+    "mlp.up_proj": ("ffn_up", Type.BF16),
+    "mlp.down_proj": ("ffn_down", Type.Q4_1),
+}
+GGUF_FACTORS = [1, 1, 1, 1.5, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8, 8]
+
+
+class FactorRope(nn.Module):
+    """Rope whose frequencies are divided by a table of factors."""
+
+    def __init__(self, dims, base, factors):
+        super().__init__()
+        self.dims = dims
+        waves = base ** (np.arange(0, dims, 2) / dims)
+        self._freqs = mx.array((waves * factors).astype(np.float32))
+
+    def __call__(self, x, offset=0):
+        return mx.fast.rope(
+            x,
+            self.dims,
+            traditional=False,
+            base=None,
+            scale=1.0,
+            offset=offset,
+            freqs=self._freqs,
+        )
+
+
+def permute(rows, heads):
+    """Rows of q or k from HF's order into GGUF's."""
+    shape = rows.shape
+    halves = rows.reshape(heads, 2, shape[0] // heads // 2, *shape[1:])
+    return halves.swapaxes(1, 2).reshape(shape)
+
+
+def write_gguf():
+    """A llama GGUF with all supported types, biases, factors for rope, heads
+    of another size than hidden / heads, and an output layer of its own."""
+    config = BASE | {
+        "head_dim": 32,
+        "attention_bias": True,
+        "tie_word_embeddings": False,
+    }
+    rng = np.random.default_rng(11)
+    model = llama.Model(llama.ModelArgs.from_dict(config))
+    for layer in model.layers:
+        layer.self_attn.rope = FactorRope(
+            32, config["rope_theta"], GGUF_FACTORS
+        )
+    writer = gguf.GGUFWriter(str(GOLDEN / "tiny.gguf"), "llama")
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_rope_dimension_count(config["head_dim"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([f"t{i}" for i in range(config["vocab_size"])])
+    writer.add_token_scores([-float(i) for i in range(config["vocab_size"])])
+    writer.add_token_types([1] * config["vocab_size"])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_eot_token_id(7)
+    writer.add_add_bos_token(True)
+    writer.add_chat_template("{{ messages }}")
+
+    weights = []
+
+    def add(hf, name, kind, heads=None):
+        shape = dict(tree_flatten(model.parameters()))[hf].shape
+        values = rng.standard_normal(shape) * 1.5 / np.sqrt(shape[-1])
+        if "norm" in hf:
+            values = 1 + 0.2 * rng.standard_normal(shape)
+        values = values.astype(np.float32)
+        if heads:
+            values = permute(values, heads)
+        raw = gguf.quantize(values, kind)
+        writer.add_tensor(name, raw, raw_dtype=kind)
+        exact = gguf.dequantize(raw, kind).astype(np.float32)
+        if heads:
+            half = exact.shape[0] // heads // 2
+            exact = exact.reshape(heads, half, 2, *exact.shape[1:])
+            exact = exact.swapaxes(1, 2).reshape(shape)
+        weights.append((hf, mx.array(exact)))
+
+    add("model.embed_tokens.weight", "token_embd.weight", Type.Q8_0)
+    add("model.norm.weight", "output_norm.weight", Type.F32)
+    add("lm_head.weight", "output.weight", Type.Q4_0)
+    for i in range(config["num_hidden_layers"]):
+        at, blk = f"model.layers.{i}.", f"blk.{i}."
+        add(at + "input_layernorm.weight", blk + "attn_norm.weight", Type.F32)
+        add(
+            at + "post_attention_layernorm.weight",
+            blk + "ffn_norm.weight",
+            Type.F32,
+        )
+        for hf, (name, kind) in GGUF_LAYERS.items():
+            heads = {"attn_q": 4, "attn_k": 2}.get(name)
+            add(f"{at}{hf}.weight", f"{blk}{name}.weight", kind, heads)
+            if "self_attn" in hf:
+                add(f"{at}{hf}.bias", f"{blk}{name}.bias", Type.F32, heads)
+    factors = np.array(GGUF_FACTORS, np.float32)
+    writer.add_tensor("rope_freqs.weight", factors)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+    model.load_weights(weights, strict=True)
+    tokens = rng.integers(0, config["vocab_size"], TOKENS)
+    logits = model(mx.array(tokens[None]))[0]
+    save_file(
+        {"tokens": tokens.astype(np.int32), "logits": np.array(logits)},
+        GOLDEN / "tiny.safetensors",
+    )
+    size = (GOLDEN / "tiny.gguf").stat().st_size
+    print(f"tiny.gguf: {size} bytes")
+
+
 def random_blocks(rng, rows, blocks, kind):
     """Random GGUF blocks; every code, and scales from tiny to large."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
@@ -235,7 +365,10 @@ def main():
     GOLDEN.mkdir(exist_ok=True)
     for name, recipe in MODELS.items():
         write_model(name, *recipe)
+    write_gguf()
     write_dequant()
+    for file in GOLDEN.rglob("*.safetensors"):
+        file.chmod(0o644)
 
 
 if __name__ == "__main__":
