@@ -1,0 +1,216 @@
+"""The `openai` package works against the server as against OpenAI."""
+
+import openai
+import pytest
+
+QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
+
+
+def ask(client, **options):
+    options = {"model": "any", "messages": QUESTION, "max_tokens": 24} | options
+    return client.chat.completions.create(**options)
+
+
+def test_lists_models(client):
+    models = client.models.list().data
+    assert len(models) == 1
+    assert models[0].object == "model"
+    assert client.models.retrieve(models[0].id).id == models[0].id
+    with pytest.raises(openai.NotFoundError) as missing:
+        client.models.retrieve("no/such-model")
+    assert missing.value.code == "model_not_found"
+
+
+def test_answers_a_chat(client):
+    answer = ask(client)
+    choice = answer.choices[0]
+    assert answer.object == "chat.completion"
+    assert answer.model == client.models.list().data[0].id
+    assert choice.message.role == "assistant"
+    assert "Paris" in choice.message.content
+    assert choice.finish_reason in ("stop", "length")
+    usage = answer.usage
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+    assert 0 < usage.completion_tokens <= 24
+    assert answer._request_id == answer.id
+
+
+def test_streams_what_it_answers(client):
+    whole = ask(client)
+    text, reasons, usage = "", [], None
+    stream = ask(
+        client, stream=True, stream_options={"include_usage": True}
+    )
+    for chunk in stream:
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            if choice.finish_reason:
+                reasons.append(choice.finish_reason)
+        if chunk.usage:
+            usage = chunk.usage
+            assert not chunk.choices
+    assert text == whole.choices[0].message.content
+    assert reasons == [whole.choices[0].finish_reason]
+    assert usage.prompt_tokens == whole.usage.prompt_tokens
+    assert usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_content_may_be_parts(client):
+    parts = [
+        {"type": "text", "text": "What is the capital "},
+        {"type": "text", "text": "of France?"},
+    ]
+    answer = ask(client, messages=[{"role": "user", "content": parts}])
+    assert answer.choices[0].message == ask(client).choices[0].message
+
+
+def test_the_same_prompt_is_not_read_twice(client):
+    ask(client)
+    usage = ask(client).usage
+    details = usage.prompt_tokens_details
+    assert details.cached_tokens == usage.prompt_tokens - 1
+
+
+def test_timings_add_up(client):
+    answer = ask(client)
+    timings = answer.model_extra["timings"]
+    assert timings["cache_n"] + timings["prompt_n"] == (
+        answer.usage.prompt_tokens
+    )
+    assert timings["cache_n"] == (
+        timings["cache_ram_n"] + timings["cache_disk_n"]
+    )
+    assert timings["predicted_n"] == answer.usage.completion_tokens
+    assert timings["prompt_ms"] > 0 and timings["predicted_ms"] >= 0
+
+
+def test_completes_text_and_tokens(client):
+    text = client.completions.create(
+        model="any", prompt="One, two, three, four,", max_tokens=6
+    )
+    assert text.object == "text_completion"
+    assert "five" in text.choices[0].text
+    assert text.choices[0].finish_reason == "length"
+    assert text.usage.completion_tokens == 6
+    pieces = client.completions.create(
+        model="any",
+        prompt=["One, two, three, four,"],
+        max_tokens=6,
+        stream=True,
+    )
+    joined = "".join(c.text for p in pieces for c in p.choices)
+    assert joined == text.choices[0].text
+    ids = client.completions.create(
+        model="any", prompt=[1, 2, 3], max_tokens=2
+    )
+    assert ids.usage.prompt_tokens == 3
+
+
+def test_stop_strings_end_the_text(client):
+    whole = ask(client).choices[0].message.content
+    stop = whole[len(whole) // 2 :][:3]
+    answer = ask(client, stop=[stop])
+    choice = answer.choices[0]
+    assert choice.message.content == whole[: whole.index(stop)]
+    assert choice.finish_reason == "stop"
+    stream = ask(client, stop=stop, stream=True)
+    text = "".join(
+        c.delta.content or "" for chunk in stream for c in chunk.choices
+    )
+    assert text == choice.message.content
+
+
+def test_logprobs_agree_with_the_text(client):
+    answer = ask(client, logprobs=True, top_logprobs=3, max_tokens=8)
+    content = answer.choices[0].logprobs.content
+    joined = b"".join(bytes(entry.bytes) for entry in content).decode()
+    assert joined == answer.choices[0].message.content
+    for entry in content:
+        assert len(entry.top_logprobs) == 3
+        assert entry.logprob <= 0
+        # Greedy: the chosen token is the likeliest.
+        assert entry.top_logprobs[0].logprob == entry.logprob
+        assert entry.top_logprobs[0].token == entry.token
+        alternatives = [one.logprob for one in entry.top_logprobs]
+        assert alternatives == sorted(alternatives, reverse=True)
+    chunks = ask(
+        client, logprobs=True, top_logprobs=3, max_tokens=8, stream=True
+    )
+    streamed = [
+        entry.token
+        for chunk in chunks
+        for choice in chunk.choices
+        if choice.logprobs
+        for entry in choice.logprobs.content
+    ]
+    assert streamed == [entry.token for entry in content]
+
+
+def test_logprobs_of_completions(client):
+    answer = client.completions.create(
+        model="any", prompt="One, two,", max_tokens=4, logprobs=2
+    )
+    logprobs = answer.choices[0].logprobs
+    assert len(logprobs.tokens) == len(logprobs.token_logprobs) == 4
+    assert len(logprobs.text_offset) == 4
+    assert all(len(top) == 2 for top in logprobs.top_logprobs)
+    assert "".join(logprobs.tokens) == answer.choices[0].text
+
+
+def test_a_seed_repeats_its_draws(client):
+    def draw(seed):
+        answer = ask(client, temperature=1.5, seed=seed)
+        return answer.choices[0].message.content
+
+    assert draw(7) == draw(7)
+    assert len({draw(seed) for seed in range(4)}) > 1
+
+
+def test_logit_bias_decides(client):
+    def tokens(**options):
+        answer = client.completions.create(
+            model="any", prompt="One, two,", max_tokens=3, logprobs=0, **options
+        )
+        return answer.choices[0].logprobs.tokens
+
+    forced = tokens(logit_bias={"504": 100})
+    assert len(set(forced)) == 1
+    assert len(set(tokens())) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"temperature": -1}, "temperature"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"n": 2}, "n"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]},
+         "tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"extra_body": {"adapters": "x"}}, "adapters"),
+        ({"extra_body": {"no_such_field": 1}}, "no_such_field"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": "data:,"}}]}]},
+         "messages[0].content[0].type"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_field(client, options, param):
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, **options)
+    assert refused.value.param == param
+    assert refused.value.type == "invalid_request_error"
+
+
+def test_a_prompt_beyond_the_context_is_refused(client):
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.completions.create(
+            model="any", prompt="word " * 20_000, max_tokens=1
+        )
+    assert refused.value.code == "context_length_exceeded"
+    assert refused.value.param == "prompt"
+
+
+def test_an_empty_prompt_is_refused(client):
+    with pytest.raises(openai.BadRequestError):
+        client.completions.create(model="any", prompt="", max_tokens=1)
