@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <optional>
+#include <ostream>
 #include <thread>
 
 #include "ops/mlx/mlx_test_support.h"
@@ -245,6 +246,10 @@ struct AttentionCase {
   std::uint32_t window = 0;
   float softcap = 0;
 };
+
+void PrintTo(const AttentionCase& c, std::ostream* out) {
+  *out << c.name;
+}
 
 class MlxAttend : public MlxOps,
                   public testing::WithParamInterface<AttentionCase> {};

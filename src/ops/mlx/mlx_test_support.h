@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <ostream>
 #include <random>
 #include <span>
 #include <string>
@@ -64,6 +65,11 @@ struct Format {
   bool signed_codes = false;
   bool has_bias = false;
 };
+
+/// For names of tests.
+inline void PrintTo(const Format& format, std::ostream* out) {
+  *out << "bits " << format.bits << " group " << format.group;
+}
 
 /// A matrix as a file would hold it, and the numbers it stands for.
 struct TestMatrix {
