@@ -59,8 +59,9 @@ class Tokenizer {
   ) const;
 
   /// The text of ids, always valid UTF-8: bytes that form no character become
-  /// U+FFFD. `skip_special` leaves special tokens out. An id outside the
-  /// vocabulary stands for nothing.
+  /// U+FFFD, one for each longest start of a character (HF replaces all of a
+  /// run of byte tokens when one is bad). `skip_special` leaves special tokens
+  /// out. An id outside the vocabulary stands for nothing.
   std::string decode(std::span<const Token> ids, bool skip_special) const;
 
   /// One more than the largest id.

@@ -173,10 +173,7 @@ mod tests {
                 "{% if add_generation_prompt %}{",
             ),
             ("a\r\nb\rc", "a\nb\nc"),
-            (
-                r#"{{ 'a' "b'" | f('c') }}"#,
-                r"{{ 'ab\'' | f('c') }}",
-            ),
+            (r#"{{ 'a' "b'" | f('c') }}"#, r"{{ 'ab\'' | f('c') }}"),
             (r"{{ 'a\/b\n\'\U0001F600' }}\/", r"{{ 'a\\/b\n\'😀' }}\/"),
         ];
         for (source, wanted) in cases {

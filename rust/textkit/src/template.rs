@@ -93,7 +93,6 @@ fn environment() -> Environment<'static> {
     );
     env.set_undefined_behavior(UndefinedBehavior::Lenient);
     env.set_auto_escape_callback(|_| AutoEscape::None);
-    env.set_debug(true);
     env.set_formatter(|out, _state, value| {
         let written = if value.is_number() {
             out.write_str(&number(value, false))

@@ -153,10 +153,10 @@ impl Tokenizer {
                 .is_some_and(|token| token.special);
         }
         let special = SpecialIds {
-            bos: configured_id(&hf, &config, "bos_token")?,
-            eos: configured_id(&hf, &config, "eos_token")?,
-            unk: configured_id(&hf, &config, "unk_token")?,
-            pad: configured_id(&hf, &config, "pad_token")?,
+            bos: configured_id(&hf, &config, "bos_token"),
+            eos: configured_id(&hf, &config, "eos_token"),
+            unk: configured_id(&hf, &config, "unk_token"),
+            pad: configured_id(&hf, &config, "pad_token"),
             ..SpecialIds::default()
         };
         let mut made =
@@ -270,16 +270,12 @@ fn token_text(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value["content"].as_str())
 }
 
-fn configured_id(hf: &HfTokenizer, config: &Value, key: &str) -> Result<i32> {
-    let Some(text) = token_text(&config[key]) else {
-        return Ok(-1);
-    };
-    match hf.token_to_id(text) {
-        Some(id) => Ok(id as i32),
-        None => Err(Error::corrupt(format!(
-            "tokenizer_config.json: {key} '{text}' is not in the vocabulary"
-        ))),
-    }
+/// The id of a token with a role; configurations name tokens that a
+/// vocabulary does not have, which then have no role.
+fn configured_id(hf: &HfTokenizer, config: &Value, key: &str) -> i32 {
+    token_text(&config[key])
+        .and_then(|text| hf.token_to_id(text))
+        .map_or(-1, |id| id as i32)
 }
 
 /// Adds the tokens that only tokenizer_config.json names, as transformers
