@@ -143,6 +143,10 @@ class Server:
             raise ServerError(f"GET {path}: {status} {body}", status)
         return body
 
+    def running(self) -> int:
+        """Requests being worked on."""
+        return self.get("/v1/cache")["requests"]["running"]
+
     def flush(self) -> dict:
         """Returns when all sealed blocks are durable."""
         status, body = self.request("POST", "/v1/cache/flush", {})

@@ -61,4 +61,4 @@ def test_entry_budget_holds():
     with Server("--prompt-cache-size", "2") as server:
         for prompt in prompts(4):
             server.complete(prompt)
-            assert 1 <= server.get("/v1/cache")["ram"]["entries"] <= 2
+            assert 1 <= server.get("/v1/cache")["entry_count"] <= 2

@@ -41,9 +41,9 @@ def test_a_client_that_leaves_stops_its_work():
             {"prompt": "Once upon a time", "max_tokens": 7000, "seed": 1},
         )
         next(stream)
-        assert server.get("/health")["running"] == 1
+        assert server.running() == 1
         stream.close()
-        wait_for(lambda: server.get("/health")["running"] == 0, "idle", 5)
+        wait_for(lambda: server.running() == 0, "idle", 5)
         assert server.complete("The sea is").text
 
 
@@ -52,6 +52,6 @@ def test_a_client_that_leaves_while_its_prompt_is_read_stops_its_work():
         connection = server.connect()
         body = '{"prompt": "%s", "max_tokens": 5}' % ("word " * 7000)
         connection.request("POST", "/v1/completions", body)
-        wait_for(lambda: server.get("/health")["running"] == 1, "work", 10)
+        wait_for(lambda: server.running() == 1, "work", 10)
         connection.close()
-        wait_for(lambda: server.get("/health")["running"] == 0, "idle", 3)
+        wait_for(lambda: server.running() == 0, "idle", 3)
