@@ -1,6 +1,5 @@
 """`afterglow generate` as a person or a script uses it."""
 
-import os
 import re
 import subprocess
 
@@ -8,17 +7,19 @@ from serving import MODEL, PROGRAM, Server
 from texts import sentences
 
 PROMPT = "Name three colours."
-COMMON = ["--model", str(MODEL), "--max-tokens", "16", "--temp", "0"]
+DEFAULTS = {"--model": str(MODEL), "--max-tokens": "16", "--temp": "0"}
 
 
-def generate(*flags, text: str = "", **environment):
+def generate(*flags, text: str = ""):
+    for name, value in DEFAULTS.items():
+        if name not in flags:
+            flags += (name, value)
     return subprocess.run(
-        [PROGRAM, "generate", *COMMON, *flags],
+        [PROGRAM, "generate", *flags],
         input=text,
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, **environment},
     )
 
 
