@@ -19,15 +19,28 @@ struct PromptCache::Impl {
   kv::Core core;
   bool woken = false;
 
-  /// Holds the mutex. Pages that left the tree are released after it, since
-  /// giving back much memory takes long.
+  /// Holds the mutex, then wakes who waits for what was done. Pages that left
+  /// the tree are released after it, since giving back much memory takes long.
   class Lock {
    public:
-    explicit Lock(Impl& impl) : impl_(impl), lock_(impl.mutex) {}
+    explicit Lock(Impl& impl)
+        : impl_(impl),
+          lock_(impl.mutex),
+          pushed_(impl.core.dirty().pushed()),
+          removed_(impl.core.dirty().removed()) {}
     ~Lock() {
+      const kv::DirtyQueue& dirty = impl_.core.dirty();
+      bool sealed = dirty.pushed() != pushed_;
+      bool cleaned = dirty.removed() != removed_;
       std::vector<PagePtr> garbage =
           std::exchange(impl_.core.tree().garbage(), {});
       lock_.unlock();
+      if (sealed) {
+        impl_.sealed.notify_all();
+      }
+      if (cleaned) {
+        impl_.cleaned.notify_all();
+      }
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
@@ -35,6 +48,8 @@ struct PromptCache::Impl {
    private:
     Impl& impl_;
     std::unique_lock<std::mutex> lock_;
+    std::uint64_t pushed_;
+    std::uint64_t removed_;
   };
 };
 

@@ -7,11 +7,13 @@
 namespace afterglow::kv {
 
 void DirtyQueue::push(Node& node, Time now) {
-  remove(node);
-  node.ticket = ++last_ticket_;
-  node.sealed_at = now;
-  tickets_.emplace(node.ticket, now);
-  node.queue_key = next_key_++;
+  unqueue(node);
+  if (node.ticket == 0) {
+    node.ticket = ++last_ticket_;
+    node.sealed_at = now;
+    tickets_.emplace(node.ticket, now);
+  }
+  node.queue_key = ++pushed_;
   queue_of(node).emplace(node.queue_key, node.shared_from_this());
 }
 
@@ -27,6 +29,7 @@ void DirtyQueue::remove(Node& node) {
   if (node.ticket != 0) {
     tickets_.erase(tickets_.find(node.ticket));
     node.ticket = 0;
+    ++removed_;
   }
 }
 

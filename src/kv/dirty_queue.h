@@ -18,7 +18,8 @@ class DirtyQueue {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// A node that was clean or taken waits (again) to be taken.
+  /// A node waits (again) to be taken. One that was not clean keeps its ticket
+  /// and its time.
   void push(Node& node, Time now);
   /// The node is clean, or gone: it waits no more and holds up nobody.
   void remove(Node& node);
@@ -34,6 +35,10 @@ class DirtyQueue {
   /// Whether all that were pushed up to this ticket have been removed.
   bool clean(std::uint64_t ticket) const;
   std::size_t size() const { return tickets_.size(); }
+  /// How often push was called.
+  std::uint64_t pushed() const { return pushed_; }
+  /// How many have ceased to hold anybody up.
+  std::uint64_t removed() const { return removed_; }
   std::optional<Time> oldest() const;
 
  private:
@@ -47,7 +52,8 @@ class DirtyQueue {
   Queue tails_;
   std::multimap<std::uint64_t, Time> tickets_;
   std::uint64_t last_ticket_ = 0;
-  std::uint64_t next_key_ = 1;
+  std::uint64_t removed_ = 0;
+  std::uint64_t pushed_ = 0;
 };
 
 }  // namespace afterglow::kv

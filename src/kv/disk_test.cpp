@@ -169,6 +169,18 @@ TEST(Dirty, WhoWaitsForATailWaitsForWhatSupersedesIt) {
   EXPECT_TRUE(f.cache.wait_clean(ticket, now));
 }
 
+TEST(Dirty, ABlockHandedOutAgainStillHoldsUpWhoWaits) {
+  OnDisk f;
+  f.insert(F::tokens(256, 1));
+  std::uint64_t ticket = f.cache.dirty_ticket();
+  auto ids = f.taken(milliseconds(0));
+  ASSERT_TRUE(f.cache.requeue(ids[0]));
+  auto now = std::chrono::steady_clock::now();
+  EXPECT_FALSE(f.cache.wait_clean(ticket, now));
+  f.write_all();
+  EXPECT_TRUE(f.cache.wait_clean(ticket, now));
+}
+
 TEST(Dirty, WakeEndsAWait) {
   PromptCache cache(F::kPageBytes, {}, true);
   auto far = std::chrono::steady_clock::now() + std::chrono::hours(1);

@@ -67,11 +67,8 @@ Trail PromptCache::start(
   trail.state_ = std::make_unique<Trail::State>();
   trail.state_->cache = impl_.get();
   trail.state_->trail.root = root;
-  {
-    Impl::Lock lock(*impl_);
-    impl_->core.start(trail.state_->trail, prefix, std::move(boundaries));
-  }
-  impl_->sealed.notify_all();
+  Impl::Lock lock(*impl_);
+  impl_->core.start(trail.state_->trail, prefix, std::move(boundaries));
   return trail;
 }
 
@@ -131,29 +128,18 @@ std::size_t PromptCache::dirty_count() const {
 }
 
 void PromptCache::set_durable(const BlockId& id, std::uint64_t file_bytes) {
-  {
-    Impl::Lock lock(*impl_);
-    impl_->core.set_durable(id, file_bytes);
-  }
-  impl_->cleaned.notify_all();
+  Impl::Lock lock(*impl_);
+  impl_->core.set_durable(id, file_bytes);
 }
 
 void PromptCache::set_write_failed(const BlockId& id) {
-  {
-    Impl::Lock lock(*impl_);
-    impl_->core.set_write_failed(id);
-  }
-  impl_->cleaned.notify_all();
+  Impl::Lock lock(*impl_);
+  impl_->core.set_write_failed(id);
 }
 
 bool PromptCache::requeue(const BlockId& id) {
-  bool queued;
-  {
-    Impl::Lock lock(*impl_);
-    queued = impl_->core.requeue(id);
-  }
-  impl_->sealed.notify_all();
-  return queued;
+  Impl::Lock lock(*impl_);
+  return impl_->core.requeue(id);
 }
 
 std::vector<BlockId> PromptCache::take_superseded() {
@@ -167,11 +153,8 @@ void PromptCache::add_disk_block(
   if (block_id(block->parent, block->start, block->tokens) != block->id) {
     return;
   }
-  {
-    Impl::Lock lock(*impl_);
-    impl_->core.add_disk_block({block, file_bytes, last_use_ns});
-  }
-  impl_->cleaned.notify_all();
+  Impl::Lock lock(*impl_);
+  impl_->core.add_disk_block({block, file_bytes, last_use_ns});
 }
 
 PagePtr PromptCache::attach_page(const BlockId& id, PagePtr page) {
@@ -180,11 +163,8 @@ PagePtr PromptCache::attach_page(const BlockId& id, PagePtr page) {
 }
 
 void PromptCache::forget_disk(const BlockId& id) {
-  {
-    Impl::Lock lock(*impl_);
-    impl_->core.forget_disk(id);
-  }
-  impl_->cleaned.notify_all();
+  Impl::Lock lock(*impl_);
+  impl_->core.forget_disk(id);
 }
 
 bool PromptCache::is_durable(const BlockId& id) const {

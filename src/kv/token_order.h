@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -13,10 +14,18 @@ using Tokens = std::span<const Token>;
 
 /// How many leading tokens agree.
 inline std::size_t common_prefix(Tokens a, Tokens b) {
+  constexpr std::size_t kStride = 16;
   std::size_t n = std::min(a.size(), b.size());
-  return static_cast<std::size_t>(
-      std::mismatch(a.begin(), a.begin() + n, b.begin()).first - a.begin()
-  );
+  std::size_t i = 0;
+  while (i + kStride <= n &&
+         std::memcmp(a.data() + i, b.data() + i, kStride * sizeof(Token)) == 0
+  ) {
+    i += kStride;
+  }
+  while (i < n && a[i] == b[i]) {
+    ++i;
+  }
+  return i;
 }
 
 inline Tokens tokens_of(Tokens tokens) {

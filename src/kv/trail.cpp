@@ -39,12 +39,8 @@ void Trail::append(std::span<const Token> tokens, PagePtr page) {
   CHECK(trail.length % kPageTokens == 0, "nothing follows a tail");
   // Hashing and copying need no lock.
   BlockPtr block = make_block(trail.last_id, trail.length, tokens);
-  PromptCache::Impl& cache = *state_->cache;
-  {
-    PromptCache::Impl::Lock lock(cache);
-    cache.core.append(trail, std::move(block), std::move(page));
-  }
-  cache.sealed.notify_all();
+  PromptCache::Impl::Lock lock(*state_->cache);
+  state_->cache->core.append(trail, std::move(block), std::move(page));
 }
 
 const BlockId& Trail::last_id() const {
