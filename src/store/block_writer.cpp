@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "store/block_io.h"
+#include "store/clock.h"
 #include "store/directory.h"
 
 namespace afterglow {
@@ -21,6 +22,11 @@ constexpr std::uint64_t kFreeFloor = std::uint64_t{1} << 30;
 constexpr std::uint64_t kFreeShare = 20;  // 5 %
 constexpr int kMaxRequeues = 3;
 constexpr std::chrono::minutes kRequeueWindow{1};
+
+std::int64_t unix_ns_of(Clock::time_point time) {
+  using std::chrono::nanoseconds;
+  return unix_now_ns() - nanoseconds(Clock::now() - time).count();
+}
 
 bool is_out_of_order(Code code) {
   return code == Code::kNoSpace || code == Code::kPermission ||
@@ -171,6 +177,9 @@ Status BlockWriter::write_once(Item& item) {
     return synced;
   }
   context_.count([](StoreStats& stats) { ++stats.syncs; });
+  // Dated by its use, not by when the writer came to it; a wrong date costs
+  // an early eviction at worst.
+  (void)file.set_mtime(unix_ns_of(item.dirty->sealed_at));
   item.bytes = image.bytes();
   item.temporary.emplace(std::move(*temporary));
   return {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "store/clock.h"
 #include "store/disk_lock.h"
 #include "store/names.h"
 
@@ -15,6 +16,14 @@ std::optional<ManifestKeeper::Seen> ManifestKeeper::look() {
     return std::nullopt;
   }
   return Seen{info->inode, info->mtime_ns};
+}
+
+void ManifestKeeper::date_by_file(EntryRecord& record) {
+  // A use after the manifest's last save has touched the last block.
+  if (auto info = context_.files->info(context_.file_of(record.path.back()))) {
+    record.last_use_ns =
+        std::max(record.last_use_ns, std::min(info->mtime_ns, unix_now_ns()));
+  }
 }
 
 std::vector<BlockId> ManifestKeeper::load() {
@@ -34,6 +43,7 @@ std::vector<BlockId> ManifestKeeper::load() {
   std::vector<EntryRecord> records;
   for (ManifestEntry& entry : manifest->entries) {
     if (entry.model == context_.folder) {
+      date_by_file(entry.record);
       records.push_back(std::move(entry.record));
     }
   }

@@ -38,6 +38,7 @@ class ManifestKeeper {
   };
 
   std::optional<Seen> look();
+  void date_by_file(EntryRecord& record);
   Result<std::set<BlockId>> stored_blocks();
 
   StoreContext& context_;

@@ -1,0 +1,99 @@
+#include "store/disk_lock.h"
+
+#include <gtest/gtest.h>
+
+#include "base/memory_file_system.h"
+
+namespace afterglow {
+namespace {
+
+const auto kNeverGiveUp = [] { return false; };
+
+std::unique_ptr<FileSystem> make_files(MemoryDisk& disk) {
+  auto files = disk.file_system();
+  EXPECT_TRUE(files->make_directory("v1"));
+  return files;
+}
+
+TEST(DiskLock, StateComesBack) {
+  DiskState state{123456789, 42, 1700000000000000000};
+  auto parsed = parse_disk_state(format_disk_state(state));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(*parsed, state);
+}
+
+TEST(DiskLock, EveryFlippedOrMissingByteIsDamage) {
+  std::string text = format_disk_state({123456789, 42, 17});
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string flipped = text;
+    flipped[i] = static_cast<char>(flipped[i] ^ 1);
+    EXPECT_FALSE(parse_disk_state(flipped)) << i;
+    EXPECT_FALSE(parse_disk_state(text.substr(0, i))) << i;
+  }
+  EXPECT_FALSE(parse_disk_state(text + " "));
+}
+
+TEST(DiskLock, WhatOneUpdatesTheNextReads) {
+  MemoryDisk disk;
+  auto files = make_files(disk);
+  DiskState state{77, 5, 6};
+  {
+    auto lock = DiskTransaction::begin(*files, kNeverGiveUp);
+    ASSERT_TRUE(lock);
+    EXPECT_EQ(lock->state().used_bytes, 0u);
+    EXPECT_EQ(lock->state().counted_at_ns, 0);
+    ASSERT_TRUE(lock->update(state));
+  }
+  auto lock = DiskTransaction::begin(*files, kNeverGiveUp);
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(lock->state(), state);
+}
+
+TEST(DiskLock, DamageGivesANewEpoch) {
+  MemoryDisk disk;
+  auto files = make_files(disk);
+  auto first = DiskTransaction::begin(*files, kNeverGiveUp);
+  ASSERT_TRUE(first);
+  std::uint64_t epoch = first->state().epoch;
+  first = Error{Code::kInternal, "released"};
+  auto second = DiskTransaction::begin(*files, kNeverGiveUp);
+  ASSERT_TRUE(second);
+  EXPECT_NE(second->state().epoch, epoch);
+}
+
+TEST(DiskLock, TheSecondWaitsAndMayGiveUp) {
+  MemoryDisk disk;
+  auto files = make_files(disk);
+  auto others = disk.file_system();
+  auto lock = DiskTransaction::begin(*files, kNeverGiveUp);
+  ASSERT_TRUE(lock);
+  int asked = 0;
+  auto second = DiskTransaction::begin(*others, [&] { return ++asked == 3; });
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kCancelled);
+}
+
+TEST(DiskLock, ALockFileThatWasReplacedIsNotTheLock) {
+  MemoryDisk disk;
+  auto files = make_files(disk);
+  auto others = disk.file_system();
+  auto old = files->open_or_create("v1/lock");
+  ASSERT_TRUE(old);
+  ASSERT_TRUE((*old)->try_lock());
+  bool replaced = false;
+  auto lock = DiskTransaction::begin(*others, [&] {
+    if (!replaced) {
+      replaced = true;
+      EXPECT_TRUE(files->remove("v1/lock"));
+      EXPECT_TRUE((*old)->unlock());
+    }
+    return false;
+  });
+  ASSERT_TRUE(lock);
+  // It locked the file under the name: another finds it taken.
+  auto third = DiskTransaction::begin(*files, [] { return true; });
+  EXPECT_FALSE(third);
+}
+
+}  // namespace
+}  // namespace afterglow
