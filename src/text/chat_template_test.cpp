@@ -67,7 +67,9 @@ TEST(ChatTemplate, RendersWhatTransformersRenders) {
 }
 
 TEST(ChatTemplate, FailuresNameLineAndReason) {
-  for (const auto& entry : golden("templates.json")["broken"]) {
+  const Json all = golden("templates.json");
+  ASSERT_EQ(all["broken"].size(), 7U);
+  for (const auto& entry : all["broken"]) {
     const std::string name = entry["name"];
     auto chat = ChatTemplate::create(entry["source"].get<std::string>(), {});
     auto text = chat.ok() ? chat->render(one_user, "", false, "")
