@@ -394,6 +394,7 @@ void Scheduler::rerun_alone(const Error& error) {
 void Scheduler::ended(RequestId id) {
   std::lock_guard lock(mutex_);
   live_.erase(id);
+  ++signals_;  // its place is free for one that waits
   if (live_.empty()) {
     idle_.notify_all();
   }

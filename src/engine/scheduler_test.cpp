@@ -81,7 +81,7 @@ TEST(Scheduler, AnswersAreTheModels) {
     auto sink = bench.ask(prompt, 20);
     EXPECT_EQ(sink->tokens(), FakeRunner::answer(prompt, 20)) << n;
     EXPECT_EQ(sink->finished()->reason, FinishReason::kLength);
-    const Timings& timings = sink->finished()->timings;
+    Timings timings = sink->finished()->timings;
     EXPECT_EQ(timings.cache_n + timings.prompt_n, n);
     EXPECT_EQ(timings.predicted_n, 20u);
   }

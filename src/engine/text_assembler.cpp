@@ -7,8 +7,7 @@ namespace afterglow {
 TextAssembler::TextAssembler(
     const Tokenizer& tokenizer, std::vector<std::string> stops
 )
-    : detokenizer_(tokenizer),
-      matcher_(StopMatcher::create(std::move(stops)).value()) {}
+    : detokenizer_(tokenizer), matcher_(std::move(stops)) {}
 
 std::string TextAssembler::push(Token token) {
   std::string text = matcher_.push(detokenizer_.push(token));
