@@ -145,6 +145,7 @@ class FakeEngine : public Engine {
     last_request_->sink = nullptr;
     active_.emplace(id, Active{std::move(request), std::move(script)});
     changed_.notify_all();
+    count_changed_.notify_all();
     return id;
   }
   void cancel(RequestId id) override {
@@ -174,7 +175,7 @@ class FakeEngine : public Engine {
   bool wait_idle() { return wait_running(0); }
   bool wait_running(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return idle_.wait_for(lock, std::chrono::seconds(10), [&] {
+    return count_changed_.wait_for(lock, std::chrono::seconds(10), [&] {
       return active_.size() == count;
     });
   }
@@ -215,7 +216,7 @@ class FakeEngine : public Engine {
         cancels_ += over && cancelled;
         at = over ? active_.erase(at) : std::next(at);
       }
-      idle_.notify_all();
+      count_changed_.notify_all();
       // Lets callers in between two steps.
       lock.unlock();
       std::this_thread::yield();
@@ -283,7 +284,7 @@ class FakeEngine : public Engine {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::condition_variable idle_;
+  std::condition_variable count_changed_;
   bool stopping_ = false;
   RequestId next_id_ = 1;
   std::map<RequestId, Active> active_;
