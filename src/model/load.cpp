@@ -38,6 +38,14 @@ Result<Opened> open_gguf(const std::string& path) {
   if (!gguf) {
     return gguf.error();
   }
+  GgufFields fields(*gguf, where);
+  if (fields.integer("split.count").value_or(1) > 1) {
+    return Error{
+        Code::kUnsupported,
+        where +
+            ": one part of a split model; merge the parts into one file "
+            "with llama.cpp's gguf-split --merge"};
+  }
   auto config = config_from_gguf(*gguf, where);
   if (!config) {
     return config.error();

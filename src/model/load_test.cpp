@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/thread_pool.h"
+#include "model/gguf_bytes.h"
 #include "model/golden.h"
 #include "model/model.h"
 #include "model/recording_ops.h"
@@ -138,6 +139,7 @@ TEST(Load, DescribesTheModel) {
   const Model model = loaded(copy.path());
   EXPECT_EQ(model.quantization, "4-bit group 64");
   EXPECT_EQ(model.name, fs::path(copy.path()).filename());
+  EXPECT_EQ(loaded(copy.path() + "/").name, model.name);
   EXPECT_EQ(model.tokenizer.stop_tokens, (std::vector<Token>{2, 5}));
   EXPECT_EQ(model.layout.layers[0].kv_heads, 1u);
   EXPECT_EQ(model.layout.layers[0].v_dim, 16u);
@@ -314,6 +316,15 @@ TEST(Load, IndexMayNotLeaveItsDirectory) {
   }
   copy.write("model.safetensors.index.json", "{}");
   expect_error(copy.path(), Code::kCorrupt, "weight_map is missing");
+}
+
+TEST(Load, PartsOfSplitModelsAreRefused) {
+  const Copy copy("q4-g32");
+  const auto bytes = GgufBytes().count("split.count", 2).finish();
+  copy.write(
+      "part.gguf", {reinterpret_cast<const char*>(bytes.data()), bytes.size()}
+  );
+  expect_error(copy.path("part.gguf"), Code::kUnsupported, "split model");
 }
 
 TEST(Load, TruncatedFilesAreCorrupt) {
