@@ -210,9 +210,10 @@ TEST(StoreFault, AFullDiskStopsWritingAndNothingElse) {
   Process process(disk.file_system());
   disk.set_free_space({std::uint64_t{1} << 30, std::uint64_t{1} << 40});
   process.serve(kFirst);
-  FlushReport report = process.flush();
-  EXPECT_EQ(report.failed_blocks, 3u);
+  EXPECT_TRUE(process.flush().complete);
+  EXPECT_EQ(process.cache().durable_blocks().size(), 0u);
   StoreStats stats = process.store().stats();
+  EXPECT_EQ(stats.write_failures, 3u);
   EXPECT_FALSE(stats.writing);
   EXPECT_NE(stats.last_error.find("free some space"), std::string::npos);
   EXPECT_EQ(process.restore(kFirst).tokens, kFirst.size());
