@@ -10,7 +10,10 @@ namespace {
 /// True for a first argument that is neither a flag nor a command.
 bool unknown_command(const CLI::App& app, const std::string& word) {
   if (word.empty() || word.front() == '-') return false;
-  return app.get_subcommand_no_throw(word) == nullptr;
+  auto commands = app.get_subcommands([&](const CLI::App* command) {
+    return command->check_name(word);
+  });
+  return commands.empty();
 }
 
 std::string command_names(const CLI::App& app) {
