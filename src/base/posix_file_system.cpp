@@ -405,6 +405,7 @@ class PosixFileSystem final : public FileSystem {
     std::string path = name.empty() ? "." : std::string(name);
     Descriptor fd(open_beneath(path, O_RDONLY | O_DIRECTORY, 0));
     if (fd.get() < 0) {
+      name_symbolic_link(root_.get(), path);
       return failure(operation, name, errno);
     }
     return fd;

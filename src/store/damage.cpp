@@ -2,11 +2,16 @@
 
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+
 #include "store/block_io.h"
 
 namespace afterglow {
 
 namespace {
+
+/// I/O threads have requests to serve, so they do not wait for long.
+constexpr std::chrono::seconds kLockPatience{5};
 
 Result<BlockHead> read_block(
     const StoreContext& context, const BlockId& id, Page& page
@@ -44,8 +49,9 @@ Status DamageControl::verify(const BlockId& id) {
 }
 
 void DamageControl::confirm(const BlockId& id, const Error& error) {
+  auto end = std::chrono::steady_clock::now() + kLockPatience;
   auto lock = DiskTransaction::begin(*context_.files, [&] {
-    return context_.stopping.load();
+    return context_.stopping || std::chrono::steady_clock::now() > end;
   });
   if (!lock) {
     return;  // the file stays, and is found corrupt again
