@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
 #include <span>
 #include <vector>
@@ -48,10 +47,9 @@ class TinyModel {
     }
     head_norm_ = ones(kDim, random);
     norm_ = ones(kHidden, random);
-    for (std::size_t i = 0; i < kDim / 2; ++i) {
-      rope_.inv_freq.push_back(
-          std::pow(10000.0, -2.0 * static_cast<double>(i) / kDim)
-      );
+    double frequency = 1;
+    for (std::size_t i = 0; i < kDim / 2; ++i, frequency *= 0.5625) {
+      rope_.inv_freq.push_back(frequency);  // exact, so of the same bits
     }
     for (std::size_t i = 0; i < kLayers; ++i) {
       layout_.layers.push_back({kKvHeads, kDim, kDim, ops_->kv_type(), 0});
@@ -64,23 +62,32 @@ class TinyModel {
   PagePool& pages() { return *pages_; }
   std::unique_ptr<KvState> new_kv() { return ops_->new_kv(layout_, *pages_); }
 
-  /// Logits of all tokens of a step. Shape: [T][kVocab].
+  /// Logits of all tokens of a step. Shape: out [T][kVocab].
+  void step_into(
+      std::span<const Token> tokens,
+      std::span<const Span> spans,
+      std::span<float> out,
+      bool commit = true
+  ) {
+    ops_->begin({tokens, spans, nullptr});
+    {
+      Value x = forward();
+      rows_.resize(tokens.size());
+      for (std::size_t i = 0; i < rows_.size(); ++i) {
+        rows_[i] = i;
+      }
+      ops_->logits(x, embedding_, rows_, 0, out);
+    }
+    EXPECT_TRUE(ops_->end(commit).ok());
+  }
+
   std::vector<float> step(
       std::span<const Token> tokens,
       std::span<const Span> spans,
       bool commit = true
   ) {
-    ops_->begin({tokens, spans, nullptr});
     std::vector<float> out(tokens.size() * kVocab);
-    {
-      Value x = forward();
-      std::vector<std::size_t> rows(tokens.size());
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        rows[i] = i;
-      }
-      ops_->logits(x, embedding_, rows, 0, out);
-    }
-    EXPECT_TRUE(ops_->end(commit).ok());
+    step_into(tokens, spans, out, commit);
     return out;
   }
 
@@ -156,6 +163,7 @@ class TinyModel {
   std::unique_ptr<Ops> ops_;
   LinearId embedding_;
   Layer layers_[kLayers];
+  std::vector<std::size_t> rows_;
   VectorId head_norm_, norm_;
   Rope rope_;
   KvLayout layout_;
