@@ -7,9 +7,9 @@ from texts import handbook
 
 FIRST = "Who repairs the broken lantern?"
 SECOND = "Give me three rules for winter."
-# What the template puts behind a message: <|im_end|> \n <|im_start|>
-# assistant \n.
-AFTER_CONTENT = 5
+# What the template puts behind the last message, in tokens: <|im_end|> \n
+# <|im_start|> ass istant \n.
+AFTER_CONTENT = 6
 
 
 def shared_tokens(server: Server) -> int:
