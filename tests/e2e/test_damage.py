@@ -2,7 +2,7 @@
 
 import pytest
 from blocks import blocks, flip_byte, truncate
-from serving import Server
+from serving import MODEL, Server
 from texts import sentences
 
 SYSTEM = sentences(60, seed=2)  # about 970 tokens: three full blocks and a tail
@@ -61,6 +61,27 @@ def test_blocks_of_another_mode_are_skipped_and_kept(cache_dir, cold_chat):
     int16 = ask(cache_dir, "--activations", "int16")
     assert int16.cached_tokens > 768
     assert int16.text == cold_chat(SECOND, system=SYSTEM).text
+
+
+def test_blocks_of_another_model_are_skipped_and_kept(cache_dir, tmp_path):
+    """The same file name with one changed byte of weights."""
+    other = tmp_path / "other" / MODEL.name
+    other.parent.mkdir()
+    other.write_bytes(MODEL.read_bytes())
+    flip_byte(other, other.stat().st_size - 1_000_000)
+
+    fill(cache_dir)
+    before = {block.path: block.path.read_bytes() for block in blocks(cache_dir)}
+    with Server(model=other) as server:
+        cold = server.chat(SECOND, system=SYSTEM)
+    with Server(model=other, cache=cache_dir) as server:
+        answer = server.chat(SECOND, system=SYSTEM)
+        server.flush()
+    assert answer.cached_tokens == 0
+    assert answer.text == cold.text
+    for path, content in before.items():
+        assert path.read_bytes() == content
+    assert ask(cache_dir).cached_tokens > 768
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
