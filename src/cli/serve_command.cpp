@@ -147,9 +147,9 @@ int serve(const ServeFlags& flags) {
   Signals signals;
   set_up_log(flags.log_level);
   EngineSlot slot;
-  Api api(slot, api_options(flags));
+  auto api = std::make_unique<Api>(slot, api_options(flags));
   auto started = HttpServer::start(flags.http, [&api](HttpRequest request) {
-    return api.handle(std::move(request));
+    return api->handle(std::move(request));
   });
   if (!started.ok()) {
     std::fprintf(stderr, "afterglow: %s\n", started.error().message.c_str());
@@ -180,6 +180,7 @@ int serve(const ServeFlags& flags) {
   }
   stop_serving(*server, signals);
   server.reset();
+  api.reset();  // its workers use the engine
   flush_engine(*loader.engine(), signals);
   spdlog::info("stopped");
   return 0;

@@ -105,7 +105,7 @@ def test_a_half_closed_client_gets_its_answer(server):
 
 def test_it_listens_before_the_model_is_loaded():
     with Server() as server:
-        # Server() has waited for readiness; the log shows the order.
+        wait_for(lambda: "Ready: " in server.output(), "readiness printed")
         text = server.output()
         assert text.index("Listening on http://") < text.index("Ready: ")
 
