@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr char kChat[] = "/v1/chat/completions";
 
-/// The text of the last user message, which names the script to play.
+/// The whole server over a fake engine that plays script_.
 class ApiTest : public ::testing::Test {
  protected:
   ApiTest()
@@ -32,6 +32,7 @@ class ApiTest : public ::testing::Test {
         api_(slot_, {}) {
     HttpOptions options;
     options.port = 0;
+    options.limits.lag_bytes = 64 << 10;
     auto started = HttpServer::start(options, [this](HttpRequest request) {
       return api_.handle(std::move(request));
     });

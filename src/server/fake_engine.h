@@ -171,11 +171,11 @@ class FakeEngine : public Engine {
     return true;
   }
 
-  /// Waits until no request runs; false after ten seconds.
+  /// Waits until no request runs; false after half a minute.
   bool wait_idle() { return wait_running(0); }
   bool wait_running(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return count_changed_.wait_for(lock, std::chrono::seconds(10), [&] {
+    return count_changed_.wait_for(lock, std::chrono::seconds(30), [&] {
       return active_.size() == count;
     });
   }
