@@ -23,8 +23,7 @@ Result<Activations> parse_activations(const std::string& text) {
   }
   return Error{
       Code::kInvalidArgument,
-      "unknown activation mode '" + text + "': use int16, int8 or f32"
-  };
+      "unknown activation mode '" + text + "': use int16, int8 or f32"};
 }
 
 }  // namespace afterglow
