@@ -29,12 +29,12 @@ struct Stage {
 
   bool wait_alive(int count) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, 10s, [&] { return alive == count; });
+    return changed.wait_for(lock, 30s, [&] { return alive == count; });
   }
   /// Waits for the n-th exchange and gives it output.
   bool emit(std::size_t n, Output output) {
     std::unique_lock lock(mutex);
-    if (!changed.wait_for(lock, 10s, [&] { return outlets.size() > n; })) {
+    if (!changed.wait_for(lock, 30s, [&] { return outlets.size() > n; })) {
       return false;
     }
     outlets[n](std::move(output));
@@ -398,7 +398,7 @@ TEST_F(HttpServerTest, AReaderThatTakesNothingIsCutInTime) {
   serve(limits);
   TestClient slow(port(), 4096);
   ASSERT_TRUE(slow.get("/stage"));
-  ASSERT_TRUE(stage_->emit(0, stream_piece(std::string(8 << 20, 'x'), true)));
+  ASSERT_TRUE(stage_->emit(0, stream_piece(std::string(2 << 20, 'x'), true)));
   EXPECT_TRUE(stage_->wait_alive(0));
 }
 
