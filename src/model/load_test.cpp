@@ -53,7 +53,7 @@ TEST(LoadRealModel, ReadsSmolLm2) {
 TEST(LoadRealModel, PacksOnTheCpuBackend) {
   ThreadPool pool(2);
   for (int round = 0; round < 2; ++round) {
-    auto ops = make_cpu_ops(pool, Activations::kInt16);
+    auto ops = make_cpu_ops(pool, Activations::kInt16).value();
     auto loaded = load_model(test_model_path(), *ops);
     ASSERT_TRUE(loaded) << loaded.error().message;
     const auto file_bytes = fs::file_size(test_model_path());
@@ -232,7 +232,7 @@ TEST(Load, KvSpecChangesWithModeAndRope) {
   for (const Copy* copy : {&plain, &turned}) {
     for (Activations mode :
          {Activations::kInt16, Activations::kInt8, Activations::kF32}) {
-      const auto ops = make_cpu_ops(pool, mode);
+      const auto ops = make_cpu_ops(pool, mode).value();
       const auto model = load_model(copy->path(), *ops);
       ASSERT_TRUE(model);
       EXPECT_EQ(std::count(seen.begin(), seen.end(), model->kv_spec), 0);

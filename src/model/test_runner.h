@@ -22,7 +22,7 @@ class TestRunner {
  public:
   TestRunner(const std::string& path, Activations mode, int threads)
       : pool_(threads),
-        ops_(make_cpu_ops(pool_, mode)),
+        ops_(make_cpu_ops(pool_, mode).value()),
         model_(load(path, *ops_)),
         pages_(model_.layout.page_bytes()) {}
 

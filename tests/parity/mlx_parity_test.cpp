@@ -71,7 +71,7 @@ TEST(MlxParity, logits_of_a_real_model_are_those_of_our_f32_kernels) {
   auto mlx_ops = make_mlx_ops(pool, MlxDevice::kCpu);
   ASSERT_TRUE(mlx_ops.ok()) << mlx_ops.error().message;
   const auto mlx = logits_of(**mlx_ops, tokens, chunks);
-  const auto cpu_ops = make_cpu_ops(pool, Activations::kF32);
+  const auto cpu_ops = make_cpu_ops(pool, Activations::kF32).value();
   const auto cpu = logits_of(*cpu_ops, tokens, chunks);
 
   ASSERT_FALSE(mlx.empty());

@@ -304,8 +304,9 @@ Status CpuOps::end(bool commit) {
 
 }  // namespace
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Activations mode) {
+Result<std::unique_ptr<Ops>> make_cpu_ops(ThreadPool& pool, Activations mode) {
   Result<const Kernels*> kernels = select_kernels();
+  if (!kernels.ok()) return kernels.error();
   return make_cpu_ops(pool, mode, **kernels);
 }
 

@@ -16,10 +16,9 @@ namespace afterglow {
 ///
 /// KV is f16, or f32 in the f32 mode. Needs heads of a multiple of 16
 /// dimensions, at most 512.
-/// Requires: select_kernels() succeeds (a program asks it at its start, to
-/// report a wrong AFTERGLOW_TARGET politely); pool outlives the result and
-/// runs nothing else during a step.
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Activations mode);
+/// Requires: pool outlives the result and runs nothing else during a step.
+/// Errors: those of select_kernels(), for a wrong AFTERGLOW_TARGET.
+Result<std::unique_ptr<Ops>> make_cpu_ops(ThreadPool& pool, Activations mode);
 
 /// The same with kernels of the caller's choice.
 std::unique_ptr<Ops> make_cpu_ops(

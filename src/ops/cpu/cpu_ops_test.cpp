@@ -62,7 +62,7 @@ class CpuOpsTest : public testing::TestWithParam<Activations> {
 
   Random random_{31};
   ThreadPool pool_{2};
-  std::unique_ptr<Ops> ops_ = make_cpu_ops(pool_, GetParam());
+  std::unique_ptr<Ops> ops_ = make_cpu_ops(pool_, GetParam()).value();
   KvLayout layout_;
   std::unique_ptr<PagePool> pages_;
   std::unique_ptr<KvState> kv_;

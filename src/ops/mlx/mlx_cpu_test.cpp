@@ -20,7 +20,7 @@ class MlxAndCpu : public testing::Test {
     auto made = make_mlx_ops(pool_, MlxDevice::kCpu);
     ASSERT_TRUE(made.ok()) << made.error().message;
     mlx_ops_ = std::move(made).value();
-    cpu_ops_ = make_cpu_ops(pool_, Activations::kF32);
+    cpu_ops_ = make_cpu_ops(pool_, Activations::kF32).value();
     on_mlx_.load(*mlx_ops_);
     on_cpu_.load(*cpu_ops_);
   }
