@@ -100,11 +100,21 @@ inline I load_int(const void* p) {
 inline void store_int(void* p, I x) {
   std::memcpy(p, x.v, sizeof x.v);
 }
+// Sums wrap, as they do in registers.
+inline std::int32_t wrapping_sum(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(
+      static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b)
+  );
+}
 inline I add(I a, I b) {
-  return map_int([&](int i) { return a.v[i] + b.v[i]; });
+  return map_int([&](int i) { return wrapping_sum(a.v[i], b.v[i]); });
 }
 inline I sub(I a, I b) {
-  return map_int([&](int i) { return a.v[i] - b.v[i]; });
+  return map_int([&](int i) {
+    return static_cast<std::int32_t>(
+        static_cast<std::uint32_t>(a.v[i]) - static_cast<std::uint32_t>(b.v[i])
+    );
+  });
 }
 inline I max(I a, I b) {
   return map_int([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
@@ -194,7 +204,7 @@ inline float reduce_max(F a) {
 }
 inline std::int32_t reduce_add(I a) {
   std::int32_t sum = 0;
-  for (int i = 0; i < kLanes; ++i) sum += a.v[i];
+  for (int i = 0; i < kLanes; ++i) sum = wrapping_sum(sum, a.v[i]);
   return sum;
 }
 inline std::int32_t reduce_max(I a) {
