@@ -188,7 +188,7 @@ void Scheduler::admit() {
         return;
       }
       (*next)->fail(
-          {Code::kOverloaded,
+          {Code::kExhausted,
            "the prompt and its answer need more memory than --memory-limit "
            "leaves"}
       );

@@ -333,7 +333,7 @@ TEST(Scheduler, RequestsWaitForMemoryAndImpossibleOnesFail) {
   bench.run();
   ASSERT_TRUE(large->wait());
   ASSERT_TRUE(large->failed().has_value());
-  EXPECT_EQ(large->failed()->error.code, Code::kOverloaded);
+  EXPECT_EQ(large->failed()->error.code, Code::kExhausted);
   for (std::uint32_t i = 0; i < 6; ++i) {
     ASSERT_TRUE(sinks[i]->wait());
     EXPECT_EQ(
