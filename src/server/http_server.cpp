@@ -132,6 +132,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(
   asio::co_spawn(
       impl->acceptor.get_executor(), impl->accept_loop(), asio::detached
   );
+  spdlog::default_logger_raw();  // made before threads race to use it first
   for (int i = 0; i < options.threads; ++i) {
     impl->threads.emplace_back([context = &impl->context] { context->run(); });
   }

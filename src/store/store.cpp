@@ -113,6 +113,7 @@ Result<std::unique_ptr<Store>> Store::open(
   auto store = std::make_unique<DiskStore>(
       std::move(files), std::move(options), cache, pool
   );
+  spdlog::default_logger_raw();  // made before threads race to use it first
   if (Status started = store->start(); !started) {
     return started.error();
   }

@@ -260,8 +260,9 @@ TEST(Store, ASymbolicLinkInPlaceOfABlockIsRefused) {
   ASSERT_TRUE(process.wait_for_index());
   EXPECT_EQ(process.restore(tokens).tokens, 0u);
   process.serve(tokens);
-  FlushReport report = process.flush();
-  EXPECT_EQ(report.failed_blocks, 2u);
+  process.flush();
+  // Some may have failed before the flush, so its report would not count them.
+  EXPECT_EQ(process.store().stats().write_failures, 2u);
   EXPECT_EQ(process.store().stats().corrupt_blocks, 0u);
   EXPECT_TRUE(fs::exists(moved));
 }
