@@ -155,4 +155,19 @@ Status DiskTransaction::update(const DiskState& state) {
   return file_->write_at(0, std::as_bytes(std::span(text.data(), text.size())));
 }
 
+Status DiskTransaction::raise_epoch() {
+  DiskState state = state_;
+  ++state.epoch;
+  return update(state);
+}
+
+Status DiskTransaction::adjust_used(std::int64_t bytes) {
+  DiskState state = state_;
+  std::uint64_t down = bytes < 0 ? static_cast<std::uint64_t>(-bytes) : 0;
+  state.used_bytes = bytes < 0
+                         ? state.used_bytes - std::min(state.used_bytes, down)
+                         : state.used_bytes + static_cast<std::uint64_t>(bytes);
+  return update(state);
+}
+
 }  // namespace afterglow

@@ -41,6 +41,10 @@ class DiskTransaction {
   const DiskState& state() const { return state_; }
   /// Replaces the state in the file; on failure it reads as damaged.
   Status update(const DiskState& state);
+  /// To be called before the first file is unlinked.
+  Status raise_epoch();
+  /// Adds to, or takes from, the used bytes; never below 0.
+  Status adjust_used(std::int64_t bytes);
 
  private:
   DiskTransaction(std::unique_ptr<File> file, DiskState state)

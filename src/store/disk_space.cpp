@@ -9,6 +9,7 @@
 
 #include "store/block_io.h"
 #include "store/clock.h"
+#include "store/disk_files.h"
 #include "store/names.h"
 
 namespace afterglow {
@@ -20,18 +21,6 @@ constexpr std::int64_t kRecountEvery = 600 * kSecond;
 constexpr std::int64_t kFindUnclaimedEvery = 60 * kSecond;
 constexpr std::uint64_t kDefaultLimit = std::uint64_t{20} << 30;
 constexpr std::uint64_t kDefaultShare = 10;  // one part in ten of free space
-constexpr std::size_t kFolderChars = 129;
-
-/// Folders of models in v1.
-Result<std::vector<std::string>> model_folders(FileSystem& files) {
-  auto found = files.list(names::kVersion);
-  if (found) {
-    std::erase_if(*found, [](const std::string& name) {
-      return name.size() != kFolderChars;
-    });
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -41,27 +30,13 @@ Status DiskSpace::recount(DiskTransaction& lock, bool always) {
   if (!always && age >= 0 && age < kRecountEvery) {
     return {};
   }
-  FileSystem& files = *context_.files;
-  auto folders = model_folders(files);
-  if (!folders) {
-    return folders.error();
+  auto used = count_block_bytes(*context_.files);
+  if (!used) {
+    return used.error();
   }
   DiskState state = lock.state();
-  state.used_bytes = 0;
+  state.used_bytes = *used;
   state.counted_at_ns = now;
-  for (const std::string& folder : *folders) {
-    std::string directory = names::blocks(folder);
-    auto blocks = files.list(directory);
-    if (!blocks) {
-      continue;  // a folder without blocks takes no space
-    }
-    for (const std::string& name : *blocks) {
-      if (auto info = files.info(directory + "/" + name);
-          info && info->is_regular) {
-        state.used_bytes += info->bytes;
-      }
-    }
-  }
   context_.count([&](StoreStats& stats) {
     stats.disk_used_bytes = state.used_bytes;
   });
@@ -132,33 +107,26 @@ Result<std::uint64_t> DiskSpace::make_room(
 }
 
 Status DiskSpace::raise_epoch(DiskTransaction& lock) {
-  DiskState state = lock.state();
-  bool was_current = knows_epoch_ && seen_epoch_ == state.epoch;
-  ++state.epoch;
+  bool was_current = knows_epoch_ && seen_epoch_ == lock.state().epoch;
+  Status raised = lock.raise_epoch();
   if (was_current) {
-    seen_epoch_ = state.epoch;
+    seen_epoch_ = lock.state().epoch;
   }
-  return lock.update(state);
+  return raised;
 }
 
 DiskSpace::Unlinked DiskSpace::unlink(
     DiskTransaction& lock, const std::string& name
 ) {
-  FileSystem& files = *context_.files;
-  auto info = files.info(name);
-  Status removed = info ? files.remove(name) : Status(info.error());
+  auto removed = remove_block_file(*context_.files, lock, name);
+  context_.count([&](StoreStats& stats) {
+    stats.disk_used_bytes = lock.state().used_bytes;
+  });
   if (!removed) {
-    if (removed.error().code == Code::kNotFound) {
-      return Unlinked::kWasGone;
-    }
     spdlog::warn("[store.evict] {}", removed.error().message);
     return Unlinked::kFailed;
   }
-  if (Status kept = adjust_used(lock, -static_cast<std::int64_t>(info->bytes));
-      !kept) {
-    spdlog::warn("[store.evict] {}", kept.error().message);
-  }
-  return Unlinked::kRemoved;
+  return *removed ? Unlinked::kRemoved : Unlinked::kWasGone;
 }
 
 Status DiskSpace::find_unclaimed() {
@@ -305,15 +273,11 @@ Result<std::size_t> DiskSpace::remove(
 }
 
 Status DiskSpace::adjust_used(DiskTransaction& lock, std::int64_t bytes) {
-  DiskState state = lock.state();
-  std::uint64_t down = bytes < 0 ? static_cast<std::uint64_t>(-bytes) : 0;
-  state.used_bytes = bytes < 0
-                         ? state.used_bytes - std::min(state.used_bytes, down)
-                         : state.used_bytes + static_cast<std::uint64_t>(bytes);
+  Status adjusted = lock.adjust_used(bytes);
   context_.count([&](StoreStats& stats) {
-    stats.disk_used_bytes = state.used_bytes;
+    stats.disk_used_bytes = lock.state().used_bytes;
   });
-  return lock.update(state);
+  return adjusted;
 }
 
 }  // namespace afterglow
