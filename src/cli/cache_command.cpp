@@ -1,0 +1,29 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/cache_commands.h"
+
+namespace afterglow {
+
+void add_cache_dir_flag(CLI::App& command, std::string& directory) {
+  command
+      .add_option(
+          "--prompt-cache-dir", directory, "The directory of the prompt cache"
+      )
+      ->type_name("DIR")
+      ->envname("AFTERGLOW_PROMPT_CACHE_DIR")
+      ->required();
+}
+
+void add_json_flag(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print JSON, for programs");
+}
+
+void add_cache_command(CLI::App& app, Action& action) {
+  CLI::App* cache = app.add_subcommand(
+      "cache", "Look into a prompt-cache directory and tidy it"
+  );
+  cache->require_subcommand(1);
+  (void)action;
+}
+
+}  // namespace afterglow
