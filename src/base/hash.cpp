@@ -1,6 +1,7 @@
 #include "base/hash.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <xxhash.h>
 
 #include <bit>
@@ -51,6 +52,22 @@ Sha256Digest Sha256::finish() {
   unsigned length = 0;
   CHECK(EVP_DigestFinal_ex(state_->context, result.data(), &length) == 1);
   CHECK(length == result.size());
+  return result;
+}
+
+Sha256Digest hmac_sha256(std::string_view key, std::string_view message) {
+  Sha256Digest result;
+  unsigned length = 0;
+  const unsigned char* made = HMAC(
+      EVP_sha256(),
+      key.data(),
+      static_cast<int>(key.size()),
+      reinterpret_cast<const unsigned char*>(message.data()),
+      message.size(),
+      result.data(),
+      &length
+  );
+  CHECK(made != nullptr && length == result.size());
   return result;
 }
 

@@ -37,6 +37,10 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
+/// HMAC-SHA256 of message under key (RFC 2104): who lacks the key can neither
+/// make it nor check a guess of the message.
+Sha256Digest hmac_sha256(std::string_view key, std::string_view message);
+
 /// Lower-case hex of bytes.
 std::string hex(std::span<const std::uint8_t> bytes);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 
 namespace afterglow {
@@ -28,6 +29,21 @@ TEST(Sha256, FieldsCannotBeShifted) {
 TEST(Sha256, IntegersAreLittleEndian) {
   auto number = Sha256().u32(0x64636261).finish();
   EXPECT_EQ(number, Sha256().bytes(bytes_of("abcd")).finish());
+}
+
+// RFC 4231, test cases 2 and 6 (a key longer than a block).
+TEST(HmacSha256, KnownAnswers) {
+  EXPECT_EQ(
+      hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+  );
+  EXPECT_EQ(
+      hex(hmac_sha256(
+          std::string(131, '\xaa'),
+          "Test Using Larger Than Block-Size Key - Hash Key First"
+      )),
+      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+  );
 }
 
 // The empty input's sums in the specification's reference implementation.
