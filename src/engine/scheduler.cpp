@@ -69,6 +69,17 @@ Result<RequestId> Scheduler::submit(GenerationRequest request) {
   return id;
 }
 
+bool Scheduler::post(std::function<void(Runner&)> task) {
+  std::lock_guard lock(mutex_);
+  if (stopping_) {
+    return false;
+  }
+  tasks_.push_back(std::move(task));
+  ++signals_;
+  wake_.notify_one();
+  return true;
+}
+
 void Scheduler::cancel(RequestId id) {
   std::lock_guard lock(mutex_);
   auto found = live_.find(id);
@@ -129,6 +140,7 @@ void Scheduler::run() {
 bool Scheduler::take_inbox() {
   std::vector<SequencePtr> arrived;
   std::vector<std::pair<RequestId, Restored>> restored;
+  std::vector<std::function<void(Runner&)>> tasks;
   {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [&] {
@@ -140,6 +152,11 @@ bool Scheduler::take_inbox() {
     }
     arrived.swap(arrived_);
     restored.swap(restored_);
+    tasks.swap(tasks_);
+  }
+  for (auto& task : tasks) {
+    task(runner_);
+    task = nullptr;
   }
   queue_.insert(queue_.end(), arrived.begin(), arrived.end());
   for (auto& [id, blocks] : restored) {
@@ -402,8 +419,10 @@ void Scheduler::ended(RequestId id) {
 
 void Scheduler::end_all() {
   std::vector<SequencePtr> left;
+  std::vector<std::function<void(Runner&)>> tasks;
   {
     std::lock_guard lock(mutex_);
+    tasks.swap(tasks_);
     for (const auto& [id, sequence] : live_) {
       left.push_back(sequence);
     }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -47,6 +48,13 @@ class Scheduler {
   /// Errors as Engine::submit.
   Result<RequestId> submit(GenerationRequest request);
   void cancel(RequestId id);
+
+  /// Runs the task once on the generation thread, between two steps, also
+  /// when no request is there; tasks run in the order of posting. All
+  /// requests wait meanwhile, so a task is short. Must not throw. False, and
+  /// the task is never run, after stop(); one that was posted before and has
+  /// not run is destroyed without running before run() returns.
+  bool post(std::function<void(Runner&)> task);
 
   /// Works until stop(); then ends all requests as cancelled and returns.
   void run();
@@ -101,6 +109,7 @@ class Scheduler {
   // Guarded by mutex_:
   std::vector<SequencePtr> arrived_;
   std::vector<std::pair<RequestId, Restored>> restored_;
+  std::vector<std::function<void(Runner&)>> tasks_;
   std::unordered_map<RequestId, SequencePtr> live_;
   std::vector<SequencePtr> in_step_;
   std::uint64_t signals_ = 0;

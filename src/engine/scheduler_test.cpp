@@ -376,5 +376,77 @@ TEST(Scheduler, UncachedRequestLeavesNothing) {
   EXPECT_EQ(bench.ask(request.prompt, 4)->finished()->timings.cache_n, 0u);
 }
 
+TEST(Scheduler, TasksRunOnTheGenerationThreadInOrderWhileIdle) {
+  Bench bench;
+  bench.run();
+  std::vector<int> order;
+  std::promise<std::thread::id> ran_on;
+  EXPECT_TRUE(bench.scheduler_.post([&](Runner&) { order.push_back(1); }));
+  EXPECT_TRUE(bench.scheduler_.post([&](Runner& runner) {
+    EXPECT_EQ(&runner, &bench.runner_);
+    order.push_back(2);
+    ran_on.set_value(std::this_thread::get_id());
+  }));
+  EXPECT_EQ(ran_on.get_future().get(), bench.thread_.get_id());
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(Scheduler, TasksRunBetweenTheStepsOfARequestAndChangeNothing) {
+  Bench bench;
+  std::promise<void> first_step;
+  bool told = false;
+  bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
+    if (!std::exchange(told, true)) {
+      first_step.set_value();
+    }
+    return {};
+  };
+  bench.run();
+  Tokens prompt = random_tokens(600, 1);
+  auto sink = std::make_shared<Collector>();
+  ASSERT_TRUE(bench.submit(prompt, 400, sink).ok());
+  first_step.get_future().wait();
+  std::promise<void> done;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(bench.scheduler_.post([&, i](Runner& runner) {
+      // A task may compute with a KV of its own.
+      std::unique_ptr<KvState> kv = runner.new_kv();
+      std::vector<float> logits(runner.vocab_size());
+      Tokens tokens = {1, 2, 3};
+      StepItem item{kv.get(), tokens, logits};
+      std::atomic<bool> cancel{false};
+      EXPECT_TRUE(runner.step(std::span(&item, 1), cancel).ok());
+      if (i == 49) {
+        done.set_value();
+      }
+    }));
+  }
+  done.get_future().wait();
+  ASSERT_TRUE(sink->wait());
+  EXPECT_EQ(sink->tokens(), FakeRunner::answer(prompt, 400));
+}
+
+TEST(Scheduler, StopDestroysTasksThatHaveNotRun) {
+  Bench bench;
+  bench.run();
+  std::promise<void> busy;
+  std::promise<void> go;
+  ASSERT_TRUE(bench.scheduler_.post([&](Runner&) {
+    busy.set_value();
+    go.get_future().wait();
+  }));
+  busy.get_future().wait();
+  auto ran = std::make_shared<bool>(false);
+  std::weak_ptr<bool> alive = ran;
+  ASSERT_TRUE(bench.scheduler_.post([ran](Runner&) { *ran = true; }));
+  bench.scheduler_.stop();
+  EXPECT_FALSE(bench.scheduler_.post([ran](Runner&) { *ran = true; }));
+  go.set_value();
+  bench.thread_.join();
+  EXPECT_FALSE(*ran);
+  ran.reset();
+  EXPECT_TRUE(alive.expired());
+}
+
 }  // namespace
 }  // namespace afterglow
