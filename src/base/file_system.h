@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -99,6 +100,19 @@ Status check_file_name(
 /// use_openat2 false: walk names part by part, as on systems without openat2.
 Result<std::unique_ptr<FileSystem>> open_posix_file_system(
     const std::string& path, bool use_openat2 = true
+);
+
+/// Opens a file anywhere for reading, as the user typed its path: symbolic
+/// links count. Errors: as FileSystem::open; kPermission also for what is not
+/// a regular file.
+Result<std::unique_ptr<File>> open_user_file(const std::string& path);
+
+/// Puts a whole file, mode 0600, in the place of `path`, wherever that is:
+/// `write` fills a temporary beside it, which is synced and renamed, and the
+/// directory is synced. After an error `path` is as it was.
+/// Errors: those of write and of the file system.
+Status replace_user_file(
+    const std::string& path, const std::function<Status(File&)>& write
 );
 
 }  // namespace afterglow

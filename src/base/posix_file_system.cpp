@@ -541,4 +541,58 @@ Result<std::unique_ptr<FileSystem>> open_posix_file_system(
   ));
 }
 
+Result<std::unique_ptr<File>> open_user_file(const std::string& path) {
+  // O_NONBLOCK: a FIFO is told apart below, not waited for.
+  Descriptor fd(retry([&] {
+    return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  }));
+  struct stat status;
+  if (fd.get() < 0 || ::fstat(fd.get(), &status) < 0) {
+    return failure("open", path, errno);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return refused(path, "not a regular file");
+  }
+  return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(fd), path)
+  );
+}
+
+Status replace_user_file(
+    const std::string& path, const std::function<Status(File&)>& write
+) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return refused(path, "not a regular file");
+  }
+  std::string temporary = path + ".XXXXXX";
+  Descriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (fd.get() < 0) {
+    return failure("create", path, errno);
+  }
+  PosixFile file(std::move(fd), path);
+  Status written = write(file);
+  if (written) {
+    written = file.sync();
+  }
+  if (written && ::rename(temporary.c_str(), path.c_str()) < 0) {
+    written = failure("rename", path, errno);
+  }
+  if (!written) {
+    ::unlink(temporary.c_str());
+    return written;
+  }
+  std::size_t slash = path.rfind('/');
+  std::string parent = slash == std::string::npos ? "."
+                       : slash == 0               ? "/"
+                                                  : path.substr(0, slash);
+  Descriptor directory(retry([&] {
+    return ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }));
+  if (directory.get() < 0 ||
+      retry([&] { return platform_sync_directory(directory.get()); }) < 0) {
+    return failure("sync", parent, errno);
+  }
+  return {};
+}
+
 }  // namespace afterglow
