@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "kv/dirty_queue.h"
 #include "kv/entries.h"
+#include "kv/gone_files.h"
 #include "kv/orphans.h"
 #include "kv/prompt_cache.h"
 #include "kv/tree.h"
@@ -50,13 +51,15 @@ class Core {
   void append(TrailState& trail, BlockPtr block, PagePtr page);
   void finish(TrailState& trail);
 
+  using Root = std::optional<BlockId>;  // below it; none: everywhere
+
   // Writing (core_disk.cpp).
 
   std::vector<NodePtr> take_dirty(std::chrono::milliseconds tail_delay);
-  void set_durable(const BlockId& id, std::uint64_t file_bytes);
+  bool set_durable(const BlockId& id, std::uint64_t file_bytes);
   void set_write_failed(const BlockId& id);
   bool requeue(const BlockId& id);
-  std::vector<BlockId> take_superseded() { return std::exchange(gone_, {}); }
+  std::vector<BlockId> take_superseded() { return gone_.take(); }
 
   // What the disk has (core_disk.cpp).
 
@@ -64,6 +67,7 @@ class Core {
   PagePtr attach_page(const BlockId& id, PagePtr page);
   void forget_disk(const BlockId& id);
   std::vector<BlockId> durable_blocks() const;
+  std::vector<BlockId> dirty_blocks(const Root& root) const;
   std::uint64_t disk_blocks() const;
   std::uint64_t disk_bytes() const;
 
@@ -71,7 +75,18 @@ class Core {
 
   void merge(const EntryRecord& record);
   static EntryRecord record(const Entry& entry);
-  bool set_pinned(const BlockId& last_block, std::size_t length, bool pinned);
+  bool set_pinned(
+      const BlockId& last_block,
+      std::size_t length,
+      bool pinned,
+      const Root& root
+  );
+
+  // What is taken out on purpose (core_removal.cpp).
+
+  std::size_t expire();
+  bool remove(const BlockId& last_block, std::size_t length, const Root& root);
+  std::vector<BlockId> clear(const Root& root);
 
   // Budgets (core_budgets.cpp).
 
@@ -113,6 +128,18 @@ class Core {
   void add_disk(DiskBlock disk);
   bool insert_disk(const DiskBlock& disk);
   void put_record(Node& node, const EntryRecord& record);
+  void pin(Entry& entry, bool pinned);
+  /// Drops entries and hands over the files that only they covered.
+  void take_out(const std::vector<Entry*>& entries);
+  /// Marks a node and those above it as unwanted, as far as no entry covers
+  /// them.
+  void doom(Node* node, std::vector<NodePtr>& doomed);
+  void sweep_all(const std::vector<NodePtr>& doomed);
+  /// Takes an unwanted node out of the tree, unless it is being used or
+  /// written: then it goes when that ends.
+  void sweep(Node& node);
+  void take_superseded_by(Node& node);
+  void drop_expired();
 
   /// Frees what nobody wants, then keeps the budgets.
   void tidy();
@@ -134,7 +161,7 @@ class Core {
   std::unordered_map<BlockId, Superseded, BlockIdHash> superseded_;
   std::uint64_t superseded_bytes_ = 0;
   std::size_t superseded_written_ = 0;
-  std::vector<BlockId> gone_;
+  GoneFiles gone_;
   std::vector<DiskBlock> again_;  // superseded by a block that was lost
   std::int64_t last_now_ns_ = 0;
   std::uint64_t largest_file_ = 0;

@@ -43,7 +43,7 @@ void Core::settle() {
       tree_.change(*node, [&] {
         tree_.garbage().push_back(std::move(node->page));
       });
-      ++counts_.evicted_ram_blocks;
+      ++counts_.evicted.ram_blocks;
     }
     if (!node->durable) {
       forget(*node);
@@ -66,12 +66,15 @@ void Core::forget(Node& top) {
     for (Entry* entry : Entries::ending_in(*node)) {
       std::size_t before = entries_.size();
       entries_.shorten(entry, parent);
-      counts_.evicted_entries += before - entries_.size();
+      counts_.evicted.lost += before - entries_.size();
     }
   }
   for (NodePtr& node : below) {
     CHECK(!node->kept.any() && !node->ram.any() && !node->pinned.any());
     dirty_.remove(*node);
+    if (node->unwanted) {
+      take_superseded_by(*node);
+    }
     for (const BlockId& id : node->supersedes) {
       auto it = superseded_.find(id);
       if (it != superseded_.end() && it->second.written) {
@@ -96,7 +99,7 @@ bool Core::drop_over_count() {
     return false;
   }
   entries_.drop(victim);
-  ++counts_.evicted_entries;
+  ++counts_.evicted.over_count;
   return true;
 }
 
@@ -147,7 +150,7 @@ std::vector<BlockId> Core::evict_disk(std::uint64_t bytes) {
     } else if (victim) {
       std::size_t before = entries_.size();
       entries_.shorten(victim, victim->node->parent);
-      counts_.evicted_entries += before - entries_.size();
+      counts_.evicted.over_disk += before - entries_.size();
       settle();
     } else {
       break;

@@ -17,7 +17,8 @@ void Core::mark_clean(Node& node) {
   tree_.change(node, [&] { node.writing = Writing::kClean; });
 }
 
-void Core::set_durable(const BlockId& id, std::uint64_t file_bytes) {
+bool Core::set_durable(const BlockId& id, std::uint64_t file_bytes) {
+  bool known = true;
   if (Node* node = tree_.find(id)) {
     mark_clean(*node);
     tree_.change(*node, [&] {
@@ -25,6 +26,9 @@ void Core::set_durable(const BlockId& id, std::uint64_t file_bytes) {
       node->file_bytes = file_bytes;
     });
     became_durable(*node);
+    if (node->unwanted) {
+      sweep(*node);
+    }
   } else if (auto it = superseded_.find(id); it != superseded_.end()) {
     Superseded tail = std::move(it->second);
     superseded_.erase(it);
@@ -34,8 +38,11 @@ void Core::set_durable(const BlockId& id, std::uint64_t file_bytes) {
     } else {
       again_.push_back(std::move(tail.disk));
     }
+  } else {
+    known = false;
   }
   tidy();
+  return known;
 }
 
 void Core::set_write_failed(const BlockId& id) {
@@ -70,7 +77,7 @@ void Core::became_durable(Node& node) {
       superseded_bytes_ -= it->second.disk.file_bytes;
       --superseded_written_;
       superseded_.erase(it);
-      gone_.push_back(id);
+      gone_.add(id);
     }
   }
   node.supersedes.clear();
@@ -79,7 +86,7 @@ void Core::became_durable(Node& node) {
 void Core::add_superseded(DiskBlock disk, Node& by, bool written) {
   BlockId id = disk.block->id;
   if (written && by.durable) {
-    gone_.push_back(id);
+    gone_.add(id);
     return;
   }
   if (written) {
@@ -184,17 +191,18 @@ bool Core::insert_disk(const DiskBlock& disk) {
     return true;
   }
   Node* node = tree_.create(block, parent);
+  gone_.keep(block->id);
   tree_.change(*node, [&] {
     node->durable = true;
     node->file_bytes = disk.file_bytes;
   });
   welcome(*node);
   if (!node->kept.any() && !entries_.find(*node, node->end())) {
-    entries_
-        .put(
-            node, node->end(), EntryType::kAssistant, disk.last_use_ns, nullptr
-        )
-        ->found = true;
+    Entry* entry = entries_.put(
+        node, node->end(), EntryType::kAssistant, disk.last_use_ns, nullptr
+    );
+    entry->found = true;
+    entries_.set_ttl(entry, options_.limits.ttl_ns);
   }
   return true;
 }
@@ -248,6 +256,20 @@ std::vector<BlockId> Core::durable_blocks() const {
     }
   }
   orphans_.list(ids);
+  return ids;
+}
+
+std::vector<BlockId> Core::dirty_blocks(const Root& root) const {
+  std::vector<BlockId> ids;
+  if (dirty_.size() == 0) {
+    return ids;
+  }
+  for (const auto& [id, node] : tree_.nodes()) {
+    if (node->writing != Writing::kClean &&
+        (!root || Tree::root_of(*node).id() == *root)) {
+      ids.push_back(id);
+    }
+  }
   return ids;
 }
 

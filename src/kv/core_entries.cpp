@@ -28,8 +28,8 @@ void Core::put_record(Node& node, const EntryRecord& record) {
   entry->found = false;
   entry->hits = std::max(entry->hits, record.hits);
   if (newer) {
-    entry->ttl_ns = record.ttl_ns;
-    entries_.set_pinned(entry, record.pinned);
+    entries_.set_ttl(entry, record.ttl_ns);
+    pin(*entry, record.pinned);
   }
   // An entry made for want of this one has done its work.
   for (Entry* other : Entries::ending_in(*entry->node)) {
@@ -46,6 +46,7 @@ EntryRecord Core::record(const Entry& entry) {
   for (std::size_t i = record.path.size(); i-- > 0; node = node->parent) {
     record.path[i] = node->id();
   }
+  record.root = node->id();
   record.length = entry.length;
   record.type = entry.type;
   record.last_use_ns = entry.last_use_ns;
@@ -55,23 +56,40 @@ EntryRecord Core::record(const Entry& entry) {
   return record;
 }
 
+void Core::pin(Entry& entry, bool pinned) {
+  entries_.set_pinned(&entry, pinned);
+  if (!pinned) {
+    return;
+  }
+  // The pages it runs through may so far be kept by others only.
+  Node* resident = entry.node;
+  for (Node* node = entry.node; !node->root; node = node->parent) {
+    if (!node->page) {
+      resident = node->parent;
+    }
+  }
+  entries_.extend_ram(&entry, resident->root ? nullptr : resident);
+}
+
 bool Core::set_pinned(
-    const BlockId& last_block, std::size_t length, bool pinned
+    const BlockId& last_block, std::size_t length, bool pinned, const Root& root
 ) {
   Node* node = tree_.find(last_block);
   if (!node || node->root || length <= node->block->start ||
-      length > node->end()) {
+      length > node->end() || (root && Tree::root_of(*node).id() != *root)) {
     return false;
   }
   Entry* entry = entries_.find(*node, length);
   if (!entry && pinned) {
     entry =
         entries_.put(node, length, EntryType::kAssistant, now_ns(), nullptr);
+    entries_.set_ttl(entry, options_.limits.ttl_ns);
   }
   if (!entry) {
     return false;
   }
-  entries_.set_pinned(entry, pinned);
+  pin(*entry, pinned);
+  entries_.touch(entry, now_ns());
   tidy();
   return true;
 }

@@ -12,6 +12,7 @@ void Core::use(Node& node) {
 Core::Found Core::lookup(const BlockId& root, Tokens prompt) {
   Found found;
   ++counts_.lookups;
+  drop_expired();
   Node* node = tree_.find(root);
   if (!node || !node->root) {
     return found;
@@ -52,6 +53,7 @@ void Core::touch_way(const Found& found) {
   bool unbroken = true;
   auto touch = [&](Entry* entry, Node* node) {
     entries_.touch(entry, now);
+    entries_.set_ttl(entry, options_.limits.ttl_ns);
     ++entry->hits;
     entry->found = false;
     bool beside = entry->node->parent == node->parent && entry->node != node;
@@ -84,15 +86,22 @@ void Core::touch_way(const Found& found) {
 }
 
 void Core::release(std::span<const NodePtr> nodes) {
+  std::vector<NodePtr> doomed;
   // From the end, so that what is let go is let go from the end.
   for (std::size_t i = nodes.size(); i-- > 0;) {
     Node& node = *nodes[i];
     CHECK(node.uses > 0);
     if (node.attached) {
       tree_.change(node, [&] { --node.uses; });
+      if (node.unwanted) {
+        doomed.push_back(nodes[i]);
+      }
     } else {
       --node.uses;
     }
+  }
+  if (!doomed.empty()) {
+    sweep_all(doomed);
   }
   tidy();
 }
@@ -125,7 +134,8 @@ void Core::append(TrailState& trail, BlockPtr block, PagePtr page) {
   add_block(trail, block, page);
   if (!trail.dropped) {
     open_boundaries(trail);
-    entries_.advance(trail, now_ns());
+    Entry* entry = entries_.advance(trail, now_ns());
+    entries_.set_ttl(entry, options_.limits.ttl_ns);
   }
   tidy();
 }
@@ -177,6 +187,7 @@ Node* Core::place(const BlockPtr& block, const PagePtr& page, Node* parent) {
     return nullptr;
   }
   Node* node = tree_.create(block, parent);
+  gone_.keep(block->id);
   if (!orphan && options_.with_disk) {
     dirty_.push(*node, options_.clock.steady());
   }
@@ -207,7 +218,9 @@ void Core::open_boundaries(TrailState& trail) {
     Boundary boundary = trail.boundaries.back();
     trail.boundaries.pop_back();
     Node* node = trail.nodes[(boundary.length - 1) / kPageTokens].get();
-    entries_.put(node, boundary.length, boundary.type, now_ns(), &trail);
+    Entry* entry =
+        entries_.put(node, boundary.length, boundary.type, now_ns(), &trail);
+    entries_.set_ttl(entry, options_.limits.ttl_ns);
   }
 }
 

@@ -14,6 +14,13 @@ Node* above(Node* node) {
   return node->parent->root ? nullptr : node->parent;
 }
 
+std::int64_t expiry(const Entry& entry) {
+  constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
+  return entry.ttl_ns > kNever - entry.last_use_ns
+             ? kNever
+             : entry.last_use_ns + entry.ttl_ns;
+}
+
 }  // namespace
 
 template <class Edit>
@@ -22,7 +29,9 @@ void Entries::reorder(Entry* entry, Edit edit) {
   if (entry->ram_end) {
     in_ram_.erase(entry);
   }
+  unschedule(entry);
   edit();
+  schedule(entry);
   all_.insert(entry);
   if (entry->ram_end) {
     in_ram_.insert(entry);
@@ -79,7 +88,7 @@ Entry* Entries::put(
   return entry;
 }
 
-void Entries::advance(TrailState& trail, std::int64_t time_ns) {
+Entry* Entries::advance(TrailState& trail, std::int64_t time_ns) {
   Node* node = trail.nodes.back().get();
   Entry* mine = trail.assistant;
   Entry* same = find(*node, trail.covered);
@@ -93,7 +102,7 @@ void Entries::advance(TrailState& trail, std::int64_t time_ns) {
     touch(same, time_ns);
     same->found = false;
     keep_way(same, node);
-    return;
+    return same;
   }
   std::size_t levels = 2;
   if (mine) {
@@ -107,6 +116,7 @@ void Entries::advance(TrailState& trail, std::int64_t time_ns) {
   touch(mine, time_ns);
   keep_way(mine, node);
   absorb_prefixes(mine, node, levels);
+  return mine;
 }
 
 void Entries::release(TrailState& trail) {
@@ -166,6 +176,7 @@ void Entries::drop(Entry* entry) {
   disown(entry);
   set_pinned(entry, false);
   set_ram_end(entry, nullptr);
+  unschedule(entry);
   all_.erase(entry);
   entry->node->parent->ends.erase(entry);
   tree_.remove_cover(entry->node, &Node::kept);
@@ -189,6 +200,35 @@ void Entries::set_pinned(Entry* entry, bool pinned) {
     pinned ? tree_.add_cover(entry->node, &Node::pinned)
            : tree_.remove_cover(entry->node, &Node::pinned);
   }
+}
+
+void Entries::set_ttl(Entry* entry, std::int64_t ttl_ns) {
+  unschedule(entry);
+  entry->ttl_ns = ttl_ns;
+  schedule(entry);
+}
+
+void Entries::schedule(Entry* entry) {
+  if (entry->ttl_ns > 0) {
+    mortal_[{expiry(*entry), entry->number}] = entry;
+  }
+}
+
+void Entries::unschedule(Entry* entry) {
+  if (entry->ttl_ns > 0) {
+    mortal_.erase({expiry(*entry), entry->number});
+  }
+}
+
+std::vector<Entry*> Entries::expired(std::int64_t now_ns) const {
+  std::vector<Entry*> due;
+  for (const auto& [when, entry] : mortal_) {
+    if (when.first > now_ns) {
+      break;
+    }
+    due.push_back(entry);
+  }
+  return due;
 }
 
 void Entries::set_ram_end(Entry* entry, Node* node) {

@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "kv/entry.h"
 #include "kv/entry_order.h"
@@ -33,8 +36,9 @@ class Entries {
       std::int64_t time_ns,
       TrailState* owner
   );
-  /// Brings the trail's assistant entry to the trail's end.
-  void advance(TrailState& trail, std::int64_t time_ns);
+  /// Brings the trail's assistant entry to the trail's end, or refreshes the
+  /// one that is there; returns it.
+  Entry* advance(TrailState& trail, std::int64_t time_ns);
   /// The trail ended: its entries are as any others.
   void release(TrailState& trail);
 
@@ -46,6 +50,10 @@ class Entries {
   void touch(Entry* entry, std::int64_t time_ns);
   void set_type(Entry* entry, EntryType type);
   void set_pinned(Entry* entry, bool pinned);
+  /// Units: nanoseconds since the last use; 0: for ever.
+  void set_ttl(Entry* entry, std::int64_t ttl_ns);
+  /// Those whose time has passed at now_ns, the earliest first.
+  std::vector<Entry*> expired(std::int64_t now_ns) const;
   /// Keeps the pages down to node, null: none, in RAM for the entry.
   /// Requires: node is on the entry's way and all pages down to it are there.
   void set_ram_end(Entry* entry, Node* node);
@@ -82,12 +90,16 @@ class Entries {
   void keep_half_if_over(Entry* entry);
   template <class Edit>
   void reorder(Entry* entry, Edit edit);
+  void schedule(Entry* entry);
+  void unschedule(Entry* entry);
 
   Tree& tree_;
   std::size_t limit_pages_;
   std::list<Entry> list_;
   EntryOrder all_;
   EntryOrder in_ram_;
+  /// By the time of expiry, then number.
+  std::map<std::pair<std::int64_t, std::uint64_t>, Entry*> mortal_;
   std::size_t owned_ = 0;
   std::uint64_t next_use_ = 1;
   std::uint64_t next_number_ = 1;

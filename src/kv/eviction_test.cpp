@@ -25,7 +25,7 @@ TEST(Eviction, TheOldestIsShortenedFromItsEndBlockByBlock) {
   EXPECT_EQ(f.found(b), 256u);
   EXPECT_EQ(f.found(a), 4 * 256u);
   EXPECT_EQ(f.stats().ram_bytes, 6 * F::kPageBytes);
-  EXPECT_EQ(f.stats().evicted_ram_blocks, 1u);
+  EXPECT_EQ(f.stats().evicted.ram_blocks, 1u);
   f.cache.verify();
 }
 
@@ -162,7 +162,7 @@ TEST(Eviction, TheCountBudgetDropsWholeEntries) {
     f.insert(F::tokens(600, i));
   }
   EXPECT_EQ(f.stats().entries, 2u);
-  EXPECT_EQ(f.stats().evicted_entries, 1u);
+  EXPECT_EQ(f.stats().evicted.over_count, 1u);
   EXPECT_EQ(f.found(F::tokens(600, 1)), 0u);
   EXPECT_EQ(f.stats().blocks, 6u);
   f.cache.verify();

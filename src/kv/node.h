@@ -46,6 +46,7 @@ struct Node : std::enable_shared_from_this<Node> {
   bool root = false;
   bool attached = true;
   bool durable = false;
+  bool unwanted = false;  // its entries were taken out on purpose
   Writing writing = Writing::kClean;
   std::uint32_t uses = 0;  // by Matches and Trails
 

@@ -127,9 +127,9 @@ std::size_t PromptCache::dirty_count() const {
   return impl_->core.dirty().size();
 }
 
-void PromptCache::set_durable(const BlockId& id, std::uint64_t file_bytes) {
+bool PromptCache::set_durable(const BlockId& id, std::uint64_t file_bytes) {
   Impl::Lock lock(*impl_);
-  impl_->core.set_durable(id, file_bytes);
+  return impl_->core.set_durable(id, file_bytes);
 }
 
 void PromptCache::set_write_failed(const BlockId& id) {
@@ -190,7 +190,8 @@ void PromptCache::merge_entries(std::span<const EntryRecord> records) {
   }
 }
 
-std::vector<EntryRecord> PromptCache::entries() const {
+std::vector<EntryRecord> PromptCache::entries(const std::optional<BlockId>& root
+) const {
   std::vector<EntryRecord> records;
   std::vector<std::uint64_t> numbers;
   for (EntryType type :
@@ -219,7 +220,7 @@ std::vector<EntryRecord> PromptCache::entries() const {
     last[numbers[i]] = i;
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (last[numbers[i]] == i) {
+    if (last[numbers[i]] == i && (!root || records[i].root == *root)) {
       once.push_back(std::move(records[i]));
     }
   }
@@ -232,10 +233,39 @@ CacheStats PromptCache::stats() const {
 }
 
 bool PromptCache::set_pinned(
-    const BlockId& last_block, std::size_t length, bool pinned
+    const BlockId& last_block,
+    std::size_t length,
+    bool pinned,
+    const std::optional<BlockId>& root
 ) {
   Impl::Lock lock(*impl_);
-  return impl_->core.set_pinned(last_block, length, pinned);
+  return impl_->core.set_pinned(last_block, length, pinned, root);
+}
+
+bool PromptCache::remove(
+    const BlockId& last_block,
+    std::size_t length,
+    const std::optional<BlockId>& root
+) {
+  Impl::Lock lock(*impl_);
+  return impl_->core.remove(last_block, length, root);
+}
+
+std::vector<BlockId> PromptCache::clear(const std::optional<BlockId>& root) {
+  Impl::Lock lock(*impl_);
+  return impl_->core.clear(root);
+}
+
+std::size_t PromptCache::expire() {
+  Impl::Lock lock(*impl_);
+  return impl_->core.expire();
+}
+
+std::vector<BlockId> PromptCache::dirty_blocks(
+    const std::optional<BlockId>& root
+) const {
+  Impl::Lock lock(*impl_);
+  return impl_->core.dirty_blocks(root);
 }
 
 std::uint64_t PromptCache::shrink_ram(std::uint64_t bytes) {

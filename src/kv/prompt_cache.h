@@ -31,6 +31,8 @@ struct CacheLimits {
   std::uint64_t disk_bytes = kUnlimited;  // used by evict_disk's caller
   /// Shorter matches neither count as hits nor touch the order.
   std::size_t min_match_tokens = 32;
+  /// How long an entry made or used here lives without further use; 0: ever.
+  std::int64_t ttl_ns = 0;
 };
 
 /// A block on the way of a lookup. page is null when only the disk has it.
@@ -48,6 +50,7 @@ struct Boundary {
 
 /// What is kept of a prompt: a path through blocks and a length.
 struct EntryRecord {
+  BlockId root;               // below which the path lies; zero: not known
   std::vector<BlockId> path;  // full blocks, at last perhaps a partly used one
   std::size_t length = 0;     // tokens
   EntryType type = EntryType::kAssistant;
@@ -55,6 +58,17 @@ struct EntryRecord {
   std::uint64_t hits = 0;
   bool pinned = false;
   std::int64_t ttl_ns = 0;  // 0: none
+};
+
+/// What left the cache, by reason.
+struct Evictions {
+  std::uint64_t ram_blocks = 0;  // pages let go of; the disk may have them
+  // Entries:
+  std::uint64_t over_count = 0;  // over CacheLimits::entries
+  std::uint64_t over_disk = 0;   // nothing was left within the disk budget
+  std::uint64_t expired = 0;
+  std::uint64_t removed = 0;  // by remove or clear
+  std::uint64_t lost = 0;     // their blocks vanished or never got a place
 };
 
 struct CacheStats {
@@ -71,8 +85,7 @@ struct CacheStats {
   std::uint64_t lookups = 0;
   std::uint64_t hits = 0;
   std::uint64_t hit_tokens = 0;
-  std::uint64_t evicted_ram_blocks = 0;
-  std::uint64_t evicted_entries = 0;
+  Evictions evicted;
   std::uint64_t dropped_blocks = 0;  // sealed but never cached for want of RAM
   CacheLimits limits;
 };
@@ -171,6 +184,7 @@ class PromptCache {
   /// The longest known prefix of the prompt below root, exact to the token.
   /// Counts as a use of the entries on its way when it is at least
   /// min_match_tokens long. Cost grows with the prompt, not with the entries.
+  /// Never finds what only expired entries cover.
   Match lookup(const BlockId& root, std::span<const Token> prompt);
 
   /// Starts recording a sequence whose first `prefix.size()` blocks (all
@@ -208,13 +222,19 @@ class PromptCache {
   );
   /// Blocks sealed that are neither durable nor failed yet.
   std::size_t dirty_count() const;
-  /// The block is durable on disk under its name.
-  void set_durable(const BlockId& id, std::uint64_t file_bytes);
+  /// The same by name, of all or of those below root.
+  std::vector<BlockId> dirty_blocks(const std::optional<BlockId>& root = {})
+      const;
+  /// The block is durable on disk under its name. False when the cache does
+  /// not know it any more, so that nobody will ask for the file.
+  bool set_durable(const BlockId& id, std::uint64_t file_bytes);
   /// The block could not be written; it stays in RAM as long as the budget
   /// lets it.
   void set_write_failed(const BlockId& id);
-  /// Tails on disk whose superseding block is durable by now: the cache has
-  /// forgotten them and the caller unlinks their files. Each is named once.
+  /// Files that nobody wants any more: tails whose superseding block is
+  /// durable by now, blocks of entries that expired or were removed. The cache
+  /// has forgotten them and the caller unlinks them. Children come before
+  /// parents, each is named once.
   std::vector<BlockId> take_superseded();
   /// Hands the block out again (its file or its parent's vanished).
   /// False when its page is no longer in RAM.
@@ -243,19 +263,44 @@ class PromptCache {
   /// and the cache forgets the blocks; the caller unlinks their files.
   std::vector<BlockId> evict_disk(std::uint64_t bytes);
 
+  /// Drops the entries whose time to live has passed since their last use,
+  /// but for pinned ones and those in use. Returns how many; the files that
+  /// only they covered come from take_superseded.
+  std::size_t expire();
+
   /// Adds or refreshes entries (from a manifest); the newest last use wins.
   /// Blocks not yet known are remembered until add_disk_block names them.
   void merge_entries(std::span<const EntryRecord> records);
 
   // Everyone.
 
-  /// Oldest first within their type. Records that still wait for their blocks
-  /// are not among them.
-  std::vector<EntryRecord> entries() const;
+  /// All, or those below root; oldest first within their type. Records that
+  /// still wait for their blocks are not among them.
+  std::vector<EntryRecord> entries(const std::optional<BlockId>& root = {})
+      const;
   CacheStats stats() const;
   /// Pins the entry of that length, making it where the blocks are known, or
-  /// unpins it. False when there is no such block or entry.
-  bool set_pinned(const BlockId& last_block, std::size_t length, bool pinned);
+  /// unpins it. Counts as a use, so that of several processes' decisions the
+  /// latest wins. False when there is no such block (below root) or entry.
+  bool set_pinned(
+      const BlockId& last_block,
+      std::size_t length,
+      bool pinned,
+      const std::optional<BlockId>& root = {}
+  );
+  /// Removes one entry, pinned or not, with all that only it covers; the
+  /// files come from take_superseded. False when there is no such entry
+  /// (below root) or a running sequence is making it.
+  bool remove(
+      const BlockId& last_block,
+      std::size_t length,
+      const std::optional<BlockId>& root = {}
+  );
+  /// Forgets everything (below root) that no running request uses, pinned
+  /// entries included. Returns the blocks whose files are to be unlinked,
+  /// children before parents. Blocks whose parents are not known go only
+  /// when no root is given.
+  std::vector<BlockId> clear(const std::optional<BlockId>& root = {});
   /// Frees idle clean pages until `bytes` are freed; returns what was freed.
   std::uint64_t shrink_ram(std::uint64_t bytes);
   /// CHECKs all sums and links against a full recount. For tests: slow.

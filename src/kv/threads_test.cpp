@@ -60,13 +60,17 @@ TEST(Threads, SequencesWriterAndToolsTogether) {
     auto far = std::chrono::steady_clock::now() + std::chrono::hours(1);
     while (!stop) {
       for (auto& dirty : cache.take_dirty(far, std::chrono::milliseconds(0))) {
-        random() % 8 ? cache.set_durable(dirty.block->id, F::kPageBytes)
-                     : cache.set_write_failed(dirty.block->id);
+        if (random() % 8) {
+          cache.set_durable(dirty.block->id, F::kPageBytes);
+        } else {
+          cache.set_write_failed(dirty.block->id);
+        }
       }
       for (const BlockId& id : cache.evict_disk(random() % 8192)) {
         cache.forget_disk(id);
       }
       cache.take_superseded();
+      cache.expire();
     }
   });
   std::thread tools([&] {
@@ -77,6 +81,8 @@ TEST(Threads, SequencesWriterAndToolsTogether) {
       for (const EntryRecord& entry : entries) {
         if (random() % 16 == 0) {
           cache.set_pinned(entry.path.back(), entry.length, random() % 2);
+        } else if (random() % 64 == 0) {
+          cache.remove(entry.path.back(), entry.length);
         }
         if (random() % 16 == 0) {
           cache.forget_disk(entry.path[random() % entry.path.size()]);

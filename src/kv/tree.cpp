@@ -73,6 +73,7 @@ void Tree::add_cover(Node* node, Cover Node::*cover) {
   for (bool first = true; !node->root; node = node->parent, first = false) {
     Cover& count = node->*cover;
     bool covered = count.any();
+    node->unwanted = false;
     change(*node, [&] { ++(first ? count.ends : count.children); });
     if (covered) {
       return;
@@ -115,6 +116,14 @@ void Tree::review_loose(Node& node) {
     loose_.erase(node.loose_key);
     node.loose_key = 0;
   }
+}
+
+const Node& Tree::root_of(const Node& node) {
+  const Node* top = &node;
+  while (!top->root) {
+    top = top->parent;
+  }
+  return *top;
 }
 
 Node* Tree::full_child(const Node& parent, Tokens tokens) {

@@ -48,6 +48,8 @@ class Tree {
   /// Nodes that were not settled when last changed.
   std::vector<NodePtr>& unsettled() { return unsettled_; }
 
+  /// The root above a node, or the node itself.
+  static const Node& root_of(const Node& node);
   /// The full child with exactly these tokens, or null.
   static Node* full_child(const Node& parent, Tokens tokens);
   /// The child that agrees longest with key; of several the one in RAM.

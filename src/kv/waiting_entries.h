@@ -35,6 +35,11 @@ class WaitingEntries {
     }
   }
 
+  void clear() {
+    by_last_.clear();
+    order_.clear();
+  }
+
   std::vector<EntryRecord> take(const BlockId& last) {
     auto it = by_last_.find(last);
     if (it == by_last_.end()) {

@@ -1,6 +1,9 @@
 #include "server/cache_json.h"
 
+#include <array>
 #include <utility>
+
+#include "kv/entry_name.h"
 
 namespace afterglow {
 namespace {
@@ -9,19 +12,6 @@ using json = nlohmann::ordered_json;
 
 json limit(std::uint64_t value) {
   return value == CacheLimits::kUnlimited ? json(nullptr) : json(value);
-}
-
-json entry_json(const EntryRecord& entry) {
-  return {
-      {"id", entry.path.empty() ? "" : entry.path.back().hex()},
-      {"type", to_string(entry.type)},
-      {"tokens", entry.length},
-      {"blocks", entry.path.size()},
-      {"hits", entry.hits},
-      {"last_use", static_cast<double>(entry.last_use_ns) * 1e-9},
-      {"pinned", entry.pinned},
-      {"ttl_seconds", static_cast<double>(entry.ttl_ns) * 1e-9},
-  };
 }
 
 json disk_json(const CacheStats& cache, const StoreStats& store) {
@@ -35,11 +25,14 @@ json disk_json(const CacheStats& cache, const StoreStats& store) {
       {"oldest_dirty_seconds", cache.oldest_dirty_seconds},
       {"written_blocks", store.written_blocks},
       {"written_bytes", store.written_bytes},
+      {"manifest_bytes", store.manifest_bytes},
+      {"syncs", store.syncs},
+      {"capped_blocks", store.capped_blocks},
       {"write_failures", store.write_failures},
       {"read_blocks", store.read_blocks},
       {"read_bytes", store.read_bytes},
       {"corrupt_blocks", store.corrupt_blocks},
-      {"evicted_blocks", store.evicted_blocks},
+      {"evicted_blocks", store.evicted_blocks.total()},
       {"index_complete", store.index_complete},
       {"writing", store.writing},
       {"last_error",
@@ -47,20 +40,48 @@ json disk_json(const CacheStats& cache, const StoreStats& store) {
   };
 }
 
+json evicted_entries_json(const Evictions& evicted) {
+  return {
+      {"count", evicted.over_count},
+      {"disk", evicted.over_disk},
+      {"expired", evicted.expired},
+      {"removed", evicted.removed},
+      {"lost", evicted.lost},
+  };
+}
+
 }  // namespace
+
+json entry_json(const EntryRecord& entry) {
+  return {
+      {"id", entry_name(entry)},
+      {"type", to_string(entry.type)},
+      {"tokens", entry.length},
+      {"blocks", entry.path.size()},
+      {"hits", entry.hits},
+      {"last_use", static_cast<double>(entry.last_use_ns) * 1e-9},
+      {"pinned", entry.pinned},
+      {"ttl_seconds",
+       entry.ttl_ns == 0 ? json(nullptr)
+                         : json(static_cast<double>(entry.ttl_ns) * 1e-9)},
+  };
+}
 
 json cache_json(
     const EngineReport& report, const std::vector<EntryRecord>& entries
 ) {
   const CacheStats& cache = report.cache;
+  std::array<std::size_t, 3> counts{};
+  json list = json::array();
+  for (const EntryRecord& entry : entries) {
+    ++counts[static_cast<std::size_t>(entry.type)];
+    list.push_back(entry_json(entry));
+  }
   json by_type = json::object();
   for (const EntryType type :
        {EntryType::kSystem, EntryType::kUser, EntryType::kAssistant}) {
-    by_type[to_string(type)] =
-        cache.entries_by_type[static_cast<std::size_t>(type)];
+    by_type[to_string(type)] = counts[static_cast<std::size_t>(type)];
   }
-  json list = json::array();
-  for (const EntryRecord& entry : entries) list.push_back(entry_json(entry));
   return {
       {"object", "cache"},
       {"requests", {{"running", report.running}, {"queued", report.queued}}},
@@ -71,12 +92,12 @@ json cache_json(
        {{"blocks", cache.ram_pages},
         {"bytes", cache.ram_bytes},
         {"budget_bytes", limit(cache.limits.ram_bytes)},
-        {"evicted_blocks", cache.evicted_ram_blocks},
+        {"evicted_blocks", cache.evicted.ram_blocks},
         {"dropped_blocks", cache.dropped_blocks}}},
       {"disk", report.store ? disk_json(cache, *report.store) : json(nullptr)},
-      {"entry_count", cache.entries},
       {"entry_budget", limit(cache.limits.entries)},
-      {"evicted_entries", cache.evicted_entries},
+      {"evicted_entries", evicted_entries_json(cache.evicted)},
+      {"entry_count", entries.size()},
       {"entries_by_type", std::move(by_type)},
       {"entries", std::move(list)},
   };
