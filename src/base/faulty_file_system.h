@@ -19,11 +19,15 @@ namespace afterglow {
 using FaultHook = std::function<
     std::optional<Error>(std::string_view operation, std::string_view name)>;
 
+/// Told after each operation, whether it failed or not.
+using AfterHook =
+    std::function<void(std::string_view operation, std::string_view name)>;
+
 /// Passes everything on to `inner` unless the hook objects. A failing write
 /// has written half of its data. A file whose sync failed once never becomes
 /// durable, although later syncs of it succeed, as Linux behaves.
 std::unique_ptr<FileSystem> make_faulty_file_system(
-    std::unique_ptr<FileSystem> inner, FaultHook hook
+    std::unique_ptr<FileSystem> inner, FaultHook hook, AfterHook after = {}
 );
 
 }  // namespace afterglow

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::size_t kWordDigits = 16;
+/// Of a layer whose shape only the header tells; keeps products below 2^64.
+constexpr std::uint64_t kMaxDimension = 1 << 16;
 constexpr std::array kMetadataKeys = {
     "sum", "format", "fingerprint", "spec", "parent", "start", "n", "sums"};
 
@@ -228,6 +230,47 @@ Status check_tensors(
   return {};
 }
 
+std::optional<KvType> parse_type(std::string_view text) {
+  for (KvType type : {KvType::kF16, KvType::kBF16, KvType::kF32}) {
+    if (text == to_string(type)) {
+      return type;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The layout that a header's tensors have; check_tensors with it checks them.
+Result<KvLayout> layout_of(const std::vector<TensorEntry>& tensors) {
+  if (tensors.size() % 2 == 0) {
+    return corrupt("tensors: not tokens and two for each layer");
+  }
+  KvLayout layout;
+  for (std::size_t i = 1; i < tensors.size(); i += 2) {
+    const TensorEntry& k = tensors[i];
+    const TensorEntry& v = tensors[i + 1];
+    auto type = parse_type(k.dtype);
+    if (!type) {
+      return corrupt(k.name + ": dtype " + k.dtype);
+    }
+    for (const TensorEntry* tensor : {&k, &v}) {
+      bool is_sane = tensor->shape.size() == 3;
+      for (std::uint64_t dimension : tensor->shape) {
+        is_sane = is_sane && dimension > 0 && dimension <= kMaxDimension;
+      }
+      if (!is_sane) {
+        return corrupt(tensor->name + ": shape is no layer's");
+      }
+    }
+    layout.layers.push_back(
+        {static_cast<std::uint32_t>(k.shape[0]),
+         static_cast<std::uint32_t>(k.shape[1]),
+         static_cast<std::uint32_t>(v.shape[2]),
+         *type}
+    );
+  }
+  return layout;
+}
+
 Result<std::vector<Token>> decode_tokens(
     std::span<const std::byte> data, std::size_t n
 ) {
@@ -292,6 +335,14 @@ std::vector<std::byte> encode_block_head(
   std::string sum = head_sum(std::span(head).first(data_offset));
   std::memcpy(head.data() + kSumOffset, sum.data(), kSumDigits);
   return head;
+}
+
+std::uint64_t block_file_bytes(const ModelKey& key, const Block& block) {
+  // The sums' values do not change the length.
+  std::vector<std::uint64_t> sums(2 * key.layout.layers.size());
+  std::size_t width = KvLayout::width_for(block.tokens.size());
+  return encode_block_head(key, block, sums).size() +
+         key.layout.block_bytes(width);
 }
 
 Result<std::size_t> needed_head_bytes(
@@ -390,6 +441,31 @@ Result<BlockHead> decode_block_head(
   }
   result.kv_sums.assign(sums->begin() + 1, sums->end());
   return result;
+}
+
+Result<ModelKey> key_of_head(std::span<const std::byte> head) {
+  Result<RawHead> raw = decode_raw(head);
+  if (!raw) {
+    return raw.error();
+  }
+  auto fields = check_metadata(raw->header);
+  if (!fields) {
+    return fields.error();
+  }
+  // Both digests are written as ids are: 64 hex digits.
+  Result<BlockId> fingerprint = BlockId::parse((*fields)["fingerprint"]);
+  if (!fingerprint) {
+    return corrupt("fingerprint: not 64 hex digits");
+  }
+  Result<BlockId> spec = BlockId::parse((*fields)["spec"]);
+  if (!spec) {
+    return corrupt("spec: not 64 hex digits");
+  }
+  Result<KvLayout> layout = layout_of(raw->header.tensors);
+  if (!layout) {
+    return layout.error();
+  }
+  return ModelKey{fingerprint->bytes, spec->bytes, std::move(*layout)};
 }
 
 Result<ForeignHead> decode_foreign_head(std::span<const std::byte> head) {

@@ -63,6 +63,9 @@ std::vector<std::byte> encode_block_head(
     std::span<const std::uint64_t> kv_sums
 );
 
+/// The exact length of a block's file.
+std::uint64_t block_file_bytes(const ModelKey& key, const Block& block);
+
 /// How many bytes decode_block_head needs, told by the file's first 8.
 /// Errors: kCorrupt when the header's length cannot be.
 Result<std::size_t> needed_head_bytes(
@@ -80,7 +83,14 @@ Result<BlockHead> decode_block_head(
     std::uint64_t file_bytes
 );
 
-/// The same for a file of any model; checks the sum only.
+/// The model of a block file, as its header tells it, so that a tool can
+/// verify files without a model. The layout has no windows: blocks do not
+/// tell. Checks the sum and as much of the header as the layout needs;
+/// decode_block_head with the key checks the rest.
+/// Errors: as decode_block_head.
+Result<ModelKey> key_of_head(std::span<const std::byte> head);
+
+/// What a file of any model tells of its place; checks the sum only.
 Result<ForeignHead> decode_foreign_head(std::span<const std::byte> head);
 
 /// "<id>.safetensors".

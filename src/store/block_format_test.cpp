@@ -321,6 +321,45 @@ TEST_F(BlockFormat, PaddingByAnotherBoundaryIsAMiss) {
   );
 }
 
+TEST_F(BlockFormat, AHeadTellsItsModel) {
+  for (std::size_t n : {3, 200, 256}) {
+    build(n);
+    auto key = key_of_head(bytes_);
+    ASSERT_TRUE(key) << key.error().message;
+    EXPECT_EQ(key->folder(), key_.folder());
+    EXPECT_EQ(key->layout.describe(), key_.layout.describe());
+    EXPECT_TRUE(decode_block_head(*key, block_->id, bytes_, bytes_.size()).ok()
+    );
+    EXPECT_EQ(block_file_bytes(key_, *block_), bytes_.size());
+  }
+  build(3);
+  auto error = [&](const std::string& from, const std::string& to) {
+    auto key = key_of_head(replaced(from, to));
+    return key ? "accepted" : key.error().message;
+  };
+  std::string print = hex(key_.fingerprint);
+  EXPECT_EQ(
+      error(print, "XX" + print.substr(2)), "fingerprint: not 64 hex digits"
+  );
+  std::string spec = hex(key_.spec);
+  EXPECT_EQ(error(spec, spec.substr(1)), "spec: not 64 hex digits");
+  EXPECT_EQ(error("\"F16\"", "\"F64\""), "layers.0.k: dtype F64");
+  EXPECT_EQ(error("[2,8,64]", "[2,8]"), "layers.0.k: shape is no layer's");
+  EXPECT_EQ(error("[2,64,8]", "[2,64,0]"), "layers.0.v: shape is no layer's");
+  EXPECT_EQ(
+      error("[2,8,64]", "[2,65537,64]"), "layers.0.k: shape is no layer's"
+  );
+  EXPECT_EQ(
+      error("\"format\":\"1\"", "\"format\":\"2\""),
+      "format: 2, this build reads 1"
+  );
+  Bytes bytes = bytes_;
+  bytes[100] ^= std::byte{1};
+  EXPECT_EQ(
+      key_of_head(bytes).error().message, "sum: the header's bytes have another"
+  );
+}
+
 TEST_F(BlockFormat, TheGoldenFileOfFormat1IsReadAndWrittenAlike) {
   build(70);
   std::string path = std::string(AFTERGLOW_SOURCE_DIR) +

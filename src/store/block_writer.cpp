@@ -35,7 +35,10 @@ bool is_out_of_order(Code code) {
 
 }  // namespace
 
-void BlockWriter::publish(std::span<const PromptCache::Dirty> blocks) {
+void BlockWriter::publish(
+    std::span<const PromptCache::Dirty> blocks, std::uint64_t clears
+) {
+  clears_ = clears;
   std::uint64_t bound = kBatchBytes;
   if (context_.options.disk_bytes != 0) {
     bound = std::min(bound, context_.options.disk_bytes / kBatchShare);
@@ -71,9 +74,12 @@ void BlockWriter::publish_batch(std::span<const PromptCache::Dirty> blocks) {
   if (!usable) {
     context_.writing_failed(usable.error());
   }
+  if (usable) {
+    usable = reserve(items);
+  }
   bool goes_on = usable.ok();
   for (Item& item : items) {
-    if (goes_on) {
+    if (item.fate == Fate::kPending && goes_on) {
       goes_on = prepare(item);
     } else {
       item.fate = Fate::kFailed;
@@ -105,6 +111,50 @@ void BlockWriter::publish_batch(std::span<const PromptCache::Dirty> blocks) {
     }
   }
   settle(items);
+}
+
+Status BlockWriter::reserve(std::vector<Item>& items) {
+  written_ = 0;
+  reserved_ = 0;
+  std::uint64_t bound = context_.options.daily_write_bytes;
+  if (bound == 0) {
+    return {};
+  }
+  auto lock = DiskTransaction::begin(*context_.files, [&] {
+    return context_.stopping.load();
+  });
+  if (!lock) {
+    return lock.error();
+  }
+  std::uint64_t written = lock->written_today();
+  std::uint64_t room = bound - std::min(bound, written);
+  std::uint64_t capped = 0;
+  for (Item& item : items) {
+    std::uint64_t bytes = block_file_bytes(context_.key, item.block());
+    if (capped > 0 || bytes > room - reserved_) {
+      item.fate = Fate::kFailed;  // and what follows: mostly its children
+      ++capped;
+    } else {
+      reserved_ += bytes;
+    }
+  }
+  if (capped > 0 && !is_capped_) {
+    spdlog::warn(
+        "[store.write] {} MiB were written today, as many as allowed; new "
+        "blocks stay in memory only until tomorrow (UTC)",
+        written >> 20
+    );
+  }
+  is_capped_ = capped > 0;
+  context_.count([&](StoreStats& stats) { stats.capped_blocks += capped; });
+  return lock->adjust_written(static_cast<std::int64_t>(reserved_));
+}
+
+Status BlockWriter::settle_allowance(DiskTransaction& lock) {
+  auto change = static_cast<std::int64_t>(written_) -
+                static_cast<std::int64_t>(reserved_);
+  reserved_ = written_;
+  return change == 0 ? Status() : lock.adjust_written(change);
 }
 
 Status BlockWriter::check_free_space(std::uint64_t bytes) {
@@ -167,6 +217,7 @@ Status BlockWriter::write_once(Item& item) {
   BlockImage image =
       make_block_image(context_.key, item.block(), *item.dirty->page);
   File& file = temporary->file();
+  written_ += image.bytes();
   if (Status head = file.write_at(0, image.head); !head) {
     return head;
   }
@@ -194,8 +245,21 @@ void BlockWriter::link_all(DiskTransaction& lock, std::vector<Item>& items) {
   if (Status counted = space_.recount(lock, false); !counted) {
     return fail_all(counted.error());
   }
+  if (Status charged = settle_allowance(lock); !charged) {
+    return fail_all(charged.error());
+  }
   if (Status noticed = space_.notice_others(lock); !noticed) {
     return fail_all(noticed.error());
+  }
+  if (context_.clears != clears_) {
+    // Those that are still wanted come again.
+    for (Item& item : items) {
+      if (item.fate == Fate::kPending) {
+        bool is_wanted = context_.cache.requeue(item.block().id);
+        item.fate = is_wanted ? Fate::kRequeued : Fate::kFailed;
+      }
+    }
+    return;
   }
   std::uint64_t wanted = 0;
   for (const Item& item : items) {
@@ -238,7 +302,9 @@ void BlockWriter::link_all(DiskTransaction& lock, std::vector<Item>& items) {
     // sync is not to be trusted by a later sync either.
     for (Item& item : items) {
       if (item.fate == Fate::kLinked && item.temporary) {
-        (void)space_.remove(lock, {&item.block().id, 1});
+        (void)space_.remove(
+            lock, {&item.block().id, 1}, DiskSpace::Reason::kUnusable
+        );
       }
       fail(item, synced.error());
     }
@@ -273,7 +339,8 @@ void BlockWriter::link(DiskTransaction& lock, Item& item) {
       item.temporary.reset();
       (void)space_.adjust_used(lock, -bytes);
     } else if (head.error().code == Code::kCorrupt) {
-      (void)space_.remove(lock, {&item.block().id, 1});
+      (void
+      )space_.remove(lock, {&item.block().id, 1}, DiskSpace::Reason::kUnusable);
       linked = files.link(item.temporary->name(), name);
     } else {
       linked = head.error();
@@ -347,14 +414,18 @@ void BlockWriter::settle(std::vector<Item>& items) {
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
   std::uint64_t failures = 0;
+  std::vector<BlockId> unwanted;
   for (Item& item : items) {
     const BlockId& id = item.block().id;
     if (item.fate == Fate::kLinked) {
-      context_.cache.set_durable(id, item.bytes);
+      if (!context_.cache.set_durable(id, item.bytes)) {
+        unwanted.push_back(id);
+      }
       ++blocks;
       bytes += item.bytes;
     } else if (item.fate != Fate::kRequeued) {
       context_.cache.set_write_failed(id);
+      on_failed_(id);
       ++failures;
     }
   }
@@ -366,20 +437,19 @@ void BlockWriter::settle(std::vector<Item>& items) {
   if (blocks > 0) {
     context_.writing_works();
   }
+  remove_unwanted(unwanted);
 }
 
-void BlockWriter::remove_superseded(std::span<const BlockId> blocks) {
+void BlockWriter::remove_unwanted(std::span<const BlockId> blocks) {
   if (blocks.empty()) {
     return;
   }
   auto lock = DiskTransaction::begin(*context_.files, [&] {
     return context_.stopping.load();
   });
-  auto removed =
-      lock ? space_.remove(*lock, blocks) : Result<std::size_t>(lock.error());
-  if (!removed) {
-    // They stay until evicted, which costs space and nothing else.
-    spdlog::warn("[store.write] {}", removed.error().message);
+  // Failing that, they stay until evicted.
+  if (lock) {
+    (void)space_.remove(*lock, blocks, DiskSpace::Reason::kSuperseded);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -17,14 +18,19 @@ namespace afterglow {
 /// tells the cache what became of each. Thread: one thread.
 class BlockWriter {
  public:
-  BlockWriter(StoreContext& context, DiskSpace& space)
-      : context_(context), space_(space) {}
+  /// on_failed is told of each block that is given up.
+  BlockWriter(
+      StoreContext& context,
+      DiskSpace& space,
+      std::function<void(const BlockId&)> on_failed
+  )
+      : context_(context), space_(space), on_failed_(std::move(on_failed)) {}
 
+  /// clears: StoreContext::clears before the blocks were taken.
   /// Requires: parents come before children.
-  void publish(std::span<const PromptCache::Dirty> blocks);
-
-  /// Unlinks tails that a durable block replaces.
-  void remove_superseded(std::span<const BlockId> blocks);
+  void publish(
+      std::span<const PromptCache::Dirty> blocks, std::uint64_t clears
+  );
 
  private:
   enum class Fate { kPending, kLinked, kFailed, kRequeued };
@@ -39,6 +45,11 @@ class BlockWriter {
   };
 
   void publish_batch(std::span<const PromptCache::Dirty> blocks);
+  /// Takes what the items will write from the day's allowance, where there is
+  /// one; gives up those that do not fit.
+  Status reserve(std::vector<Item>& items);
+  /// Corrects the day's count to what was written.
+  Status settle_allowance(DiskTransaction& lock);
   /// Errors: why no block at all can be written now.
   Status check_free_space(std::uint64_t bytes);
   /// Writes and syncs what is not there yet; false when the disk is out of
@@ -54,6 +65,8 @@ class BlockWriter {
   bool may_requeue(const BlockId& parent);
   void fail(Item& item, const Error& error);
   void settle(std::vector<Item>& items);
+  /// Unlinks what the cache no longer wanted once it was written.
+  void remove_unwanted(std::span<const BlockId> blocks);
 
   struct Requeued {
     int times = 0;
@@ -62,7 +75,12 @@ class BlockWriter {
 
   StoreContext& context_;
   DiskSpace& space_;
+  const std::function<void(const BlockId&)> on_failed_;
   bool has_directories_ = false;
+  std::uint64_t clears_ = 0;    // before the blocks at hand were taken
+  std::uint64_t written_ = 0;   // bytes of the batch at hand
+  std::uint64_t reserved_ = 0;  // for it, of the day's allowance
+  bool is_capped_ = false;
   std::unordered_map<BlockId, Requeued, BlockIdHash> requeued_;
 };
 

@@ -29,6 +29,23 @@ StoreStats StoreContext::stats() const {
   return stats_;
 }
 
+void StoreContext::reading_failed(const Error& error) {
+  constexpr std::chrono::minutes kLogEvery{1};
+  auto now = std::chrono::steady_clock::now();
+  bool is_due = false;
+  count([&](StoreStats& stats) {
+    ++stats.read_errors;
+    auto [last, is_first] = read_errors_logged_.try_emplace(error.code, now);
+    is_due = is_first || now - last->second >= kLogEvery;
+    last->second = is_due ? now : last->second;
+  });
+  if (is_due) {
+    spdlog::warn(
+        "[store.read] a block is computed again instead: {}", error.message
+    );
+  }
+}
+
 void StoreContext::writing_failed(const Error& error) {
   bool changed = false;
   count([&](StoreStats& stats) {

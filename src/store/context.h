@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -32,6 +34,9 @@ class StoreContext {
   PagePool& pool;
   /// Set once; every loop of every thread looks at it.
   std::atomic<bool> stopping{false};
+  /// Raised by clear, under the directory's lock: what was taken to be written
+  /// before may be unwanted.
+  std::atomic<std::uint64_t> clears{0};
 
   /// The block's file, relative to the root.
   std::string file_of(const BlockId& id) const;
@@ -44,13 +49,19 @@ class StoreContext {
   }
   StoreStats stats() const;
 
+  /// A block could not be read, though it may be good. Counted; logged once a
+  /// minute for each code.
+  void reading_failed(const Error& error);
+
   /// Writing to the directory failed or works again; logged when it changes.
   void writing_failed(const Error& error);
   void writing_works();
 
  private:
   mutable std::mutex mutex_;
-  StoreStats stats_;  // guarded by mutex_
+  // Guarded by mutex_.
+  StoreStats stats_;
+  std::map<Code, std::chrono::steady_clock::time_point> read_errors_logged_;
 };
 
 }  // namespace afterglow

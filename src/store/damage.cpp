@@ -60,8 +60,8 @@ void DamageControl::confirm(const BlockId& id, const Error& error) {
   if (verified || verified.error().code != Code::kCorrupt) {
     return;
   }
-  auto removed = space_.remove(*lock, {&id, 1});
-  if (!removed || *removed == 0) {
+  auto removed = space_.remove(*lock, {&id, 1}, DiskSpace::Reason::kUnusable);
+  if (!removed || removed->files == 0) {
     return;
   }
   context_.count([](StoreStats& stats) { ++stats.corrupt_blocks; });

@@ -17,11 +17,24 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view kPrefix = "afterglow-lock-1 ";
+constexpr std::string_view kPrefix = "afterglow-lock-2 ";
 constexpr std::size_t kDigits = 20;
 constexpr std::size_t kStateBytes = 256;
 constexpr milliseconds kFirstPause{1};
 constexpr milliseconds kLongestPause{16};
+
+std::uint64_t today() {
+  constexpr std::int64_t kDay = 86'400'000'000'000;
+  return static_cast<std::uint64_t>(unix_now_ns() / kDay);
+}
+
+/// value + change, not below 0.
+std::uint64_t adjusted(std::uint64_t value, std::int64_t change) {
+  if (change >= 0) {
+    return value + static_cast<std::uint64_t>(change);
+  }
+  return value - std::min(value, static_cast<std::uint64_t>(-change));
+}
 
 Error damaged() {
   return {Code::kCorrupt, "[store.lock] v1/lock is damaged"};
@@ -76,14 +89,16 @@ Result<bool> is_current(FileSystem& files, const File& file) {
 }  // namespace
 
 std::string format_disk_state(const DiskState& state) {
-  std::array<char, 128> text;
+  std::array<char, 192> text;
   std::snprintf(
       text.data(),
       text.size(),
-      "used %020llu epoch %020llu counted %020llu ",
+      "used %020llu epoch %020llu counted %020llu day %020llu written %020llu ",
       static_cast<unsigned long long>(state.used_bytes),
       static_cast<unsigned long long>(state.epoch),
-      static_cast<unsigned long long>(state.counted_at_ns)
+      static_cast<unsigned long long>(state.counted_at_ns),
+      static_cast<unsigned long long>(state.day),
+      static_cast<unsigned long long>(state.written_bytes)
   );
   std::string line = std::string(kPrefix) + text.data();
   return line + sum_of(line) + "\n";
@@ -96,7 +111,9 @@ Result<DiskState> parse_disk_state(std::string_view text) {
   for (auto [label, field] :
        {std::pair("used ", &state.used_bytes),
         std::pair("epoch ", &state.epoch),
-        std::pair("counted ", &counted)}) {
+        std::pair("counted ", &counted),
+        std::pair("day ", &state.day),
+        std::pair("written ", &state.written_bytes)}) {
     at += std::string_view(label).size();
     if (at + kDigits > text.size()) {
       return damaged();
@@ -163,10 +180,18 @@ Status DiskTransaction::raise_epoch() {
 
 Status DiskTransaction::adjust_used(std::int64_t bytes) {
   DiskState state = state_;
-  std::uint64_t down = bytes < 0 ? static_cast<std::uint64_t>(-bytes) : 0;
-  state.used_bytes = bytes < 0
-                         ? state.used_bytes - std::min(state.used_bytes, down)
-                         : state.used_bytes + static_cast<std::uint64_t>(bytes);
+  state.used_bytes = adjusted(state.used_bytes, bytes);
+  return update(state);
+}
+
+std::uint64_t DiskTransaction::written_today() const {
+  return state_.day == today() ? state_.written_bytes : 0;
+}
+
+Status DiskTransaction::adjust_written(std::int64_t bytes) {
+  DiskState state = state_;
+  state.written_bytes = adjusted(written_today(), bytes);
+  state.day = today();
   return update(state);
 }
 

@@ -16,7 +16,9 @@ struct DiskState {
   std::uint64_t used_bytes = 0;  // of block files, all models
   /// Raised by whoever removes block files that others believe durable.
   std::uint64_t epoch = 0;
-  std::int64_t counted_at_ns = 0;  // Unix time; 0: never
+  std::int64_t counted_at_ns = 0;   // Unix time; 0: never
+  std::uint64_t day = 0;            // of written_bytes: UTC, since 1970
+  std::uint64_t written_bytes = 0;  // to the directory on that day, by all
 
   bool operator==(const DiskState&) const = default;
 };
@@ -45,6 +47,10 @@ class DiskTransaction {
   Status raise_epoch();
   /// Adds to, or takes from, the used bytes; never below 0.
   Status adjust_used(std::int64_t bytes);
+  /// Bytes that all processes wrote today.
+  std::uint64_t written_today() const;
+  /// Adds to, or takes from, those; never below 0.
+  Status adjust_written(std::int64_t bytes);
 
  private:
   DiskTransaction(std::unique_ptr<File> file, DiskState state)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hash.h"
 #include "base/memory_file_system.h"
 
 namespace afterglow {
@@ -16,14 +17,14 @@ std::unique_ptr<FileSystem> make_files(MemoryDisk& disk) {
 }
 
 TEST(DiskLock, StateComesBack) {
-  DiskState state{123456789, 42, 1700000000000000000};
+  DiskState state{123456789, 42, 1700000000000000000, 20000, 77};
   auto parsed = parse_disk_state(format_disk_state(state));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(*parsed, state);
 }
 
 TEST(DiskLock, EveryFlippedOrMissingByteIsDamage) {
-  std::string text = format_disk_state({123456789, 42, 17});
+  std::string text = format_disk_state({123456789, 42, 17, 20000, 5});
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string flipped = text;
     flipped[i] = static_cast<char>(flipped[i] ^ 1);
@@ -33,10 +34,38 @@ TEST(DiskLock, EveryFlippedOrMissingByteIsDamage) {
   EXPECT_FALSE(parse_disk_state(text + " "));
 }
 
+TEST(DiskLock, ALineOfFormat1IsDamage) {
+  std::string line =
+      "afterglow-lock-1 used 00000000000000000007 epoch 00000000000000000005 "
+      "counted 00000000000000000006 ";
+  EXPECT_EQ(parse_disk_state(line).error().code, Code::kCorrupt);
+  MemoryDisk disk;
+  auto files = make_files(disk);
+  auto file = files->open_or_create("v1/lock");
+  ASSERT_TRUE(file);
+  char sum[17];
+  std::snprintf(
+      sum,
+      sizeof sum,
+      "%016llx",
+      static_cast<unsigned long long>(
+          xxh3_64(std::as_bytes(std::span(line.data(), line.size())))
+      )
+  );
+  line += std::string(sum) + "\n";
+  ASSERT_TRUE(
+      (*file)->write_at(0, std::as_bytes(std::span(line.data(), line.size())))
+  );
+  auto lock = DiskTransaction::begin(*files, kNeverGiveUp);
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(lock->state().counted_at_ns, 0);
+  EXPECT_NE(lock->state().epoch, 5u);
+}
+
 TEST(DiskLock, WhatOneUpdatesTheNextReads) {
   MemoryDisk disk;
   auto files = make_files(disk);
-  DiskState state{77, 5, 6};
+  DiskState state{77, 5, 6, 7, 8};
   {
     auto lock = DiskTransaction::begin(*files, kNeverGiveUp);
     ASSERT_TRUE(lock);

@@ -116,7 +116,7 @@ Status DiskSpace::raise_epoch(DiskTransaction& lock) {
 }
 
 DiskSpace::Unlinked DiskSpace::unlink(
-    DiskTransaction& lock, const std::string& name
+    DiskTransaction& lock, const std::string& name, std::optional<Error>* error
 ) {
   auto removed = remove_block_file(*context_.files, lock, name);
   context_.count([&](StoreStats& stats) {
@@ -124,6 +124,9 @@ DiskSpace::Unlinked DiskSpace::unlink(
   });
   if (!removed) {
     spdlog::warn("[store.evict] {}", removed.error().message);
+    if (error != nullptr) {
+      *error = removed.error();
+    }
     return Unlinked::kFailed;
   }
   return *removed ? Unlinked::kRemoved : Unlinked::kWasGone;
@@ -224,7 +227,7 @@ void DiskSpace::evict_unclaimed(
     }
     raised = true;
     if (unlink(lock, block.name) == Unlinked::kRemoved) {
-      context_.count([](StoreStats& stats) { ++stats.evicted_blocks; });
+      context_.count([](StoreStats& stats) { ++stats.evicted_blocks.budget; });
     }
   }
 }
@@ -245,7 +248,8 @@ void DiskSpace::evict_claimed(DiskTransaction& lock, std::uint64_t target) {
         ++gone;
       }
       if (unlinked == Unlinked::kRemoved) {
-        context_.count([](StoreStats& stats) { ++stats.evicted_blocks; });
+        context_.count([](StoreStats& stats) { ++stats.evicted_blocks.budget; }
+        );
       }
     }
     if (gone == 0) {
@@ -254,22 +258,30 @@ void DiskSpace::evict_claimed(DiskTransaction& lock, std::uint64_t target) {
   }
 }
 
-Result<std::size_t> DiskSpace::remove(
-    DiskTransaction& lock, std::span<const BlockId> blocks
+Result<DiskSpace::Removed> DiskSpace::remove(
+    DiskTransaction& lock, std::span<const BlockId> blocks, Reason reason
 ) {
   std::lock_guard guard(mutex_);
   if (Status raised = raise_epoch(lock); !raised) {
     return raised.error();
   }
-  std::size_t count = 0;
+  Removed removed;
   for (const BlockId& id : blocks) {
-    Unlinked unlinked = unlink(lock, context_.file_of(id));
-    if (unlinked != Unlinked::kFailed) {
+    Unlinked unlinked = unlink(lock, context_.file_of(id), &removed.error);
+    if (unlinked == Unlinked::kFailed) {
+      removed.left.push_back(id);
+    } else {
       context_.cache.forget_disk(id);
     }
-    count += unlinked == Unlinked::kRemoved;
+    removed.files += unlinked == Unlinked::kRemoved;
   }
-  return count;
+  context_.count([&](StoreStats& stats) {
+    EvictedBlocks& evicted = stats.evicted_blocks;
+    evicted.expired += reason == Reason::kExpired ? removed.files : 0;
+    evicted.cleared += reason == Reason::kCleared ? removed.files : 0;
+    evicted.superseded += reason == Reason::kSuperseded ? removed.files : 0;
+  });
+  return removed;
 }
 
 Status DiskSpace::adjust_used(DiskTransaction& lock, std::int64_t bytes) {

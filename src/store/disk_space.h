@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,10 +31,20 @@ class DiskSpace {
   /// of eviction picks; the rest of the former.
   Result<std::uint64_t> make_room(DiskTransaction& lock, std::uint64_t bytes);
 
+  /// Why a block goes. kUnusable: corrupt, or not known to be durable.
+  enum class Reason { kExpired, kCleared, kSuperseded, kUnusable };
+
+  struct Removed {
+    std::size_t files = 0;
+    /// Blocks whose files are still there, and why the last of them is.
+    std::vector<BlockId> left;
+    std::optional<Error> error;
+  };
+
   /// Unlinks blocks of this model and forgets them, after raising the epoch.
-  /// Returns how many files went.
-  Result<std::size_t> remove(
-      DiskTransaction& lock, std::span<const BlockId> blocks
+  /// Errors: when the epoch cannot be raised; nothing is unlinked then.
+  Result<Removed> remove(
+      DiskTransaction& lock, std::span<const BlockId> blocks, Reason reason
   );
 
   /// Adds to, or takes from, the used bytes in the lock.
@@ -52,7 +63,11 @@ class DiskSpace {
   Result<std::uint64_t> limit(const DiskTransaction& lock);
   Status raise_epoch(DiskTransaction& lock);
   enum class Unlinked { kRemoved, kWasGone, kFailed };
-  Unlinked unlink(DiskTransaction& lock, const std::string& name);
+  Unlinked unlink(
+      DiskTransaction& lock,
+      const std::string& name,
+      std::optional<Error>* error = nullptr
+  );
   Status find_unclaimed();
   void add_unclaimed(const std::string& folder);
   void evict_unclaimed(

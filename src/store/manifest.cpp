@@ -1,6 +1,7 @@
 #include "store/manifest.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -232,6 +233,14 @@ void keep_stored(
     record.path.resize(blocks);
     record.length = std::min(record.length, blocks * kPageTokens);
     return blocks == 0;
+  });
+}
+
+void drop_expired(Manifest& manifest, std::int64_t now_ns) {
+  std::erase_if(manifest.entries, [&](const ManifestEntry& entry) {
+    const EntryRecord& record = entry.record;
+    return record.ttl_ns > 0 && !record.pinned &&
+           now_ns - record.last_use_ns > record.ttl_ns;
   });
 }
 

@@ -44,6 +44,9 @@ void keep_stored(
     const std::set<BlockId>& stored
 );
 
+/// Drops unpinned entries whose time to live has passed since their last use.
+void drop_expired(Manifest& manifest, std::int64_t now_ns);
+
 /// Errors: kNotFound, as parse_manifest, and those of the file system.
 Result<Manifest> read_manifest(FileSystem& files);
 

@@ -40,14 +40,12 @@ std::vector<BlockId> ManifestKeeper::load() {
     }
     return {};
   }
-  std::vector<EntryRecord> records;
   for (ManifestEntry& entry : manifest->entries) {
     if (entry.model == context_.folder) {
       date_by_file(entry.record);
-      records.push_back(std::move(entry.record));
     }
   }
-  context_.cache.merge_entries(records);
+  std::vector<EntryRecord> records = take_over(*manifest);
   std::sort(
       records.begin(),
       records.end(),
@@ -62,14 +60,50 @@ std::vector<BlockId> ManifestKeeper::load() {
   return blocks;
 }
 
+std::vector<EntryRecord> ManifestKeeper::take_over(const Manifest& manifest) {
+  std::vector<EntryRecord> records;
+  for (const ManifestEntry& entry : manifest.entries) {
+    if (entry.model == context_.folder) {
+      records.push_back(entry.record);
+    }
+  }
+  context_.cache.merge_entries(records);
+  return records;
+}
+
 void ManifestKeeper::load_if_changed() {
   {
     std::lock_guard guard(mutex_);
-    if (look() == seen_) {
-      return;
+    auto now = look();
+    if (now && now != seen_) {
+      auto manifest = read_manifest(*context_.files);
+      if (manifest || manifest.error().code == Code::kCorrupt ||
+          manifest.error().code == Code::kUnsupported) {
+        seen_ = now;
+      }
+      if (manifest) {
+        // Not dated by the files: what was decided last must win, and a use
+        // after it is in a later manifest.
+        if (auto stored = stored_blocks()) {
+          keep_stored(*manifest, context_.folder, *stored);
+        }
+        drop_expired(*manifest, unix_now_ns());
+        for (const EntryRecord& record : take_over(*manifest)) {
+          news_.insert(news_.end(), record.path.begin(), record.path.end());
+        }
+      }
     }
   }
-  for (const BlockId& id : load()) {
+  index_news();
+}
+
+void ManifestKeeper::index_news() {
+  std::vector<BlockId> news;
+  {
+    std::lock_guard guard(mutex_);
+    news.swap(news_);
+  }
+  for (const BlockId& id : news) {
     if (context_.stopping) {
       return;
     }
@@ -92,40 +126,65 @@ Result<std::set<BlockId>> ManifestKeeper::stored_blocks() {
 }
 
 Result<std::uint64_t> ManifestKeeper::save() {
-  Manifest mine;
-  for (EntryRecord& record : context_.cache.entries()) {
-    mine.entries.push_back({context_.folder, std::move(record)});
+  Result<std::uint64_t> saved = std::uint64_t{0};
+  {
+    auto lock = DiskTransaction::begin(*context_.files, [&] {
+      return context_.stopping.load();
+    });
+    saved = lock ? save(*lock) : Result<std::uint64_t>(lock.error());
   }
+  index_news();
+  return saved;
+}
+
+Result<std::uint64_t> ManifestKeeper::save(DiskTransaction& lock) {
   FileSystem& files = *context_.files;
-  auto lock =
-      DiskTransaction::begin(files, [&] { return context_.stopping.load(); });
-  if (!lock) {
-    return lock.error();
-  }
   std::lock_guard guard(mutex_);
   auto stored = stored_blocks();
   if (!stored) {
     return stored.error();
   }
-  auto theirs = read_manifest(files);
-  if (!theirs && theirs.error().code != Code::kNotFound &&
-      theirs.error().code != Code::kCorrupt) {
-    return theirs.error();  // of a later version, or unreadable now: kept
+  auto seen = look();
+  auto read = read_manifest(files);
+  if (!read && read.error().code != Code::kNotFound &&
+      read.error().code != Code::kCorrupt) {
+    return read.error();  // of a later version, or unreadable now: kept
   }
-  std::string before = theirs ? format_manifest(*theirs) : "";
-  Manifest others = theirs ? std::move(*theirs) : Manifest{};
+  std::string before = read ? format_manifest(*read) : "";
+  Manifest theirs = read ? std::move(*read) : Manifest{};
+  keep_stored(theirs, context_.folder, *stored);
+  drop_expired(theirs, unix_now_ns());
+  if (seen != seen_) {
+    // Others decided something since: our cache is to know it, too.
+    for (const EntryRecord& record : take_over(theirs)) {
+      news_.insert(news_.end(), record.path.begin(), record.path.end());
+    }
+    seen_ = seen;
+  }
+  Manifest mine;
+  for (EntryRecord& record : context_.cache.entries()) {
+    mine.entries.push_back({context_.folder, std::move(record)});
+  }
   keep_stored(mine, context_.folder, *stored);
-  keep_stored(others, context_.folder, *stored);
-  Manifest merged = merge_manifests(others, mine);
+  Manifest merged = merge_manifests(theirs, mine);
   std::string after = format_manifest(merged);
   if (after == before) {
     return std::uint64_t{0};
+  }
+  auto bytes = std::uint64_t{after.size()};
+  if (Status charged = lock.adjust_written(static_cast<std::int64_t>(bytes));
+      !charged) {
+    return charged.error();
   }
   if (Status written = write_manifest(files, merged); !written) {
     return written.error();
   }
   seen_ = look();
-  return std::uint64_t{after.size()};
+  context_.count([&](StoreStats& stats) {
+    stats.manifest_bytes += bytes;
+    stats.syncs += 2;  // the file and its directory
+  });
+  return bytes;
 }
 
 }  // namespace afterglow

@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "store/block_index.h"
 #include "store/context.h"
+#include "store/disk_lock.h"
 #include "store/manifest.h"
 
 namespace afterglow {
@@ -26,9 +29,12 @@ class ManifestKeeper {
   /// blocks that are new in it.
   void load_if_changed();
 
-  /// Merges the cache's entries into the file. Returns the bytes written, 0
-  /// when it had them all.
+  /// Merges the cache's entries and the file's, both ways. Returns the bytes
+  /// written, 0 when the file had it all.
   Result<std::uint64_t> save();
+  /// The same within a transaction; what others added to the file is indexed
+  /// with the next load_if_changed or save.
+  Result<std::uint64_t> save(DiskTransaction& lock);
 
  private:
   struct Seen {
@@ -39,13 +45,18 @@ class ManifestKeeper {
 
   std::optional<Seen> look();
   void date_by_file(EntryRecord& record);
+  /// Gives the entries of this model to the cache; returns them.
+  std::vector<EntryRecord> take_over(const Manifest& manifest);
+  void index_news();
   Result<std::set<BlockId>> stored_blocks();
 
   StoreContext& context_;
   BlockIndex& index_;
   std::mutex mutex_;
-  std::optional<Seen> seen_;  // guarded by mutex_
-  bool warned_ = false;       // guarded by mutex_
+  // Guarded by mutex_.
+  std::optional<Seen> seen_;
+  std::vector<BlockId> news_;  // of entries taken over, perhaps not indexed
+  bool warned_ = false;
 };
 
 }  // namespace afterglow

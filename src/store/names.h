@@ -9,6 +9,7 @@ namespace afterglow::names {
 inline constexpr const char* kVersion = "v1";
 inline constexpr const char* kTemporary = "v1/tmp";
 inline constexpr const char* kLock = "v1/lock";
+inline constexpr const char* kSecret = "v1/secret";
 inline constexpr const char* kManifest = "v1/manifest.json";
 
 /// A model's folder, by ModelKey::folder().

@@ -1,7 +1,5 @@
 #include "store/restorer.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -35,95 +33,100 @@ struct Step {
 /// A restore under way. The threads that work on it claim steps by a counter;
 /// the last to leave finishes it.
 struct Restorer::Job {
-  BlockId root;
-  std::vector<Token> prompt;
-  Match match;
-  std::function<void(Restored)> done;
+  explicit Job(RestoreRequest wanted) : request(std::move(wanted)) {}
+
+  RestoreRequest request;
   Clock::time_point begin = Clock::now();
 
-  std::vector<Step> steps;
+  std::vector<Step> steps;      // whole blocks
+  std::optional<Step> partial;  // after them, unless disk has a whole one
+  bool asked_disk = false;
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> usable{0};  // steps before the first that failed
   std::atomic<int> workers{0};
 
-  /// Takes over the match: whole blocks, then the next ones by name, or the
-  /// last block of the match if it agrees in part.
-  void add_matched();
+  /// Takes over the match. A block that agrees in part and has to be read,
+  /// which takes block_seconds, is left out unless that pays.
+  void add_matched(double block_seconds);
+  /// Whether there is anything to read or to look for.
   bool needs_disk() const;
-  /// The name of the full block after the last step; null when the prompt
-  /// has no such block.
+  bool may_have_next() const;
+  /// The name of the full block after the last step.
+  /// Requires: may_have_next().
   BlockPtr next_full_block() const;
 };
 
-void Restorer::Job::add_matched() {
-  const auto& path = match.path();
-  std::size_t full = std::min(match.tokens() / kPageTokens, path.size());
+void Restorer::Job::add_matched(double block_seconds) {
+  const auto& path = request.match.path();
+  std::size_t full =
+      std::min(request.match.tokens() / kPageTokens, path.size());
   for (std::size_t i = 0; i < full; ++i) {
     steps.push_back({path[i].block, kPageTokens, path[i].page});
   }
+  if (path.size() == full) {
+    return;
+  }
+  std::size_t rest = request.match.tokens() - full * kPageTokens;
+  double saved = static_cast<double>(rest) * request.seconds_per_token;
+  bool pays = request.seconds_per_token <= 0 || saved > block_seconds;
+  if (path[full].page || pays) {
+    partial = {path[full].block, rest, path[full].page};
+  }
+}
+
+bool Restorer::Job::may_have_next() const {
+  return request.prompt.size() >= (steps.size() + 1) * kPageTokens;
 }
 
 BlockPtr Restorer::Job::next_full_block() const {
   std::size_t start = steps.size() * kPageTokens;
-  if (prompt.size() < start + kPageTokens) {
-    return nullptr;
-  }
-  const BlockId& parent = steps.empty() ? root : steps.back().block->id;
+  const BlockId& parent = steps.empty() ? request.root : steps.back().block->id;
   return make_block(
-      parent, start, std::span(prompt).subspan(start, kPageTokens)
+      parent, start, std::span(request.prompt).subspan(start, kPageTokens)
   );
 }
 
 bool Restorer::Job::needs_disk() const {
-  std::size_t covered = 0;
-  for (const PathBlock& block : match.path()) {
-    if (!block.page) {
-      return true;
-    }
-    covered += block.block->full() ? kPageTokens : 0;
+  bool reads = partial && !partial->page;
+  for (const Step& step : steps) {
+    reads = reads || !step.page;
   }
-  // A further full block may be on disk under its name.
-  std::size_t full = match.tokens() / kPageTokens * kPageTokens;
-  return prompt.size() - std::min(prompt.size(), full) >= kPageTokens;
+  return reads || may_have_next();
 }
 
-void Restorer::restore(
-    const BlockId& root,
-    std::vector<Token> prompt,
-    Match match,
-    std::function<void(Restored)> done
-) {
-  auto job = std::make_shared<Job>();
-  job->root = root;
-  job->prompt = std::move(prompt);
-  job->match = std::move(match);
-  job->done = std::move(done);
+void Restorer::restore(RestoreRequest request) {
+  auto job = std::make_shared<Job>(std::move(request));
+  job->add_matched(block_seconds_);
   if (job->needs_disk()) {
+    job->asked_disk = true;
     threads_.post([this, job] { plan(job); });
     return;
   }
+  if (job->partial) {
+    job->steps.push_back(std::move(*job->partial));
+  }
   Restored restored;
-  restored.path = job->match.path();
-  restored.tokens = job->match.tokens();
+  for (Step& step : job->steps) {
+    restored.path.push_back({step.block, step.page});
+    restored.tokens += step.matched;
+  }
   if (!restored.path.empty()) {
     threads_.post([this, id = restored.path.back().block->id] { touch(id); });
   }
-  job->done(std::move(restored));
+  answer(*job, std::move(restored));
 }
 
 void Restorer::plan(const std::shared_ptr<Job>& job) {
-  job->add_matched();
   std::size_t matched = job->steps.size();
-  while (BlockPtr block = job->next_full_block()) {
+  while (job->may_have_next()) {
+    BlockPtr block = job->next_full_block();
     if (!context_.files->info(context_.file_of(block->id))) {
       break;
     }
     job->steps.push_back({block, kPageTokens, nullptr, true});
   }
-  const auto& path = job->match.path();
-  if (job->steps.size() == matched && path.size() > matched) {
-    std::size_t rest = job->match.tokens() - matched * kPageTokens;
-    job->steps.push_back({path[matched].block, rest, path[matched].page});
+  if (job->steps.size() == matched && job->partial) {
+    job->steps.push_back(std::move(*job->partial));
   }
   job->usable = job->steps.size();
   auto to_read =
@@ -151,10 +154,12 @@ void Restorer::work(const std::shared_ptr<Job>& job) {
       continue;
     }
     std::shared_ptr<Page> page = context_.pool.make();
+    Clock::time_point begin = Clock::now();
     auto head = read_block_twice(context_, step.block->id, *page);
     if (head) {
       step.file_bytes = head->file_bytes;
       step.page = std::move(page);
+      measure(seconds_since(begin));
       continue;
     }
     step.error = head.error();
@@ -191,11 +196,9 @@ void Restorer::finish(Job& job) {
     restored.path.push_back({step.block, step.page});
     restored.tokens += step.matched;
   }
-  restored.seconds = seconds_since(job.begin);
   context_.count([&](StoreStats& stats) {
     stats.read_blocks += blocks;
     stats.read_bytes += bytes;
-    stats.read_seconds += blocks > 0 ? restored.seconds : 0;
   });
   std::optional<BlockId> last;
   if (!restored.path.empty()) {
@@ -208,9 +211,7 @@ void Restorer::finish(Job& job) {
       context_.cache.forget_disk(step.block->id);
     }
   }
-  job.done(std::move(restored));
-  job.done = nullptr;
-  job.match = Match();
+  answer(job, std::move(restored));
 
   // What follows keeps nobody waiting.
   if (last) {
@@ -220,9 +221,32 @@ void Restorer::finish(Job& job) {
     if (step.error && step.error->code == Code::kCorrupt) {
       damage_.confirm(step.block->id, *step.error);
     } else if (step.error && step.error->code != Code::kNotFound) {
-      spdlog::warn("[store.read] {}", step.error->message);
+      context_.reading_failed(*step.error);
     }
   }
+}
+
+void Restorer::answer(Job& job, Restored restored) {
+  restored.seconds = seconds_since(job.begin);
+  if (job.asked_disk) {
+    context_.count([&](StoreStats& stats) {
+      ++stats.restores;
+      stats.restore_seconds += restored.seconds;
+    });
+  }
+  job.request.done(std::move(restored));
+  job.request.done = nullptr;
+  job.request.match = Match();
+}
+
+void Restorer::measure(double seconds) {
+  constexpr double kWeight = 0.2;
+  context_.count([&](StoreStats& stats) {
+    stats.read_seconds += seconds;
+    double before = block_seconds_;
+    block_seconds_ =
+        before == 0 ? seconds : before + kWeight * (seconds - before);
+  });
 }
 
 void Restorer::touch(const BlockId& id) {

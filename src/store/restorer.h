@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -17,12 +17,7 @@ class Restorer {
       : context_(context), damage_(damage), threads_(threads) {}
 
   /// As Store::restore.
-  void restore(
-      const BlockId& root,
-      std::vector<Token> prompt,
-      Match match,
-      std::function<void(Restored)> done
-  );
+  void restore(RestoreRequest request);
 
  private:
   struct Job;
@@ -30,12 +25,16 @@ class Restorer {
   void plan(const std::shared_ptr<Job>& job);
   void work(const std::shared_ptr<Job>& job);
   void finish(Job& job);
+  void answer(Job& job, Restored restored);
+  void measure(double seconds);
   /// Dates the block's file, so that the order of use survives a crash.
   void touch(const BlockId& id);
 
   StoreContext& context_;
   DamageControl& damage_;
   IoThreads& threads_;
+  /// A moving average of the time to read and verify a block; 0: none yet.
+  std::atomic<double> block_seconds_{0};
 };
 
 }  // namespace afterglow

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "store/block_index.h"
+#include "store/clear.h"
 #include "store/context.h"
 #include "store/damage.h"
 #include "store/directory.h"
@@ -12,6 +13,7 @@
 #include "store/io_threads.h"
 #include "store/manifest_keeper.h"
 #include "store/restorer.h"
+#include "store/secret.h"
 #include "store/write_loop.h"
 
 namespace afterglow {
@@ -67,19 +69,23 @@ class DiskStore final : public Store {
     return {};
   }
 
-  void restore(
-      const BlockId& root,
-      std::vector<Token> prompt,
-      Match match,
-      std::function<void(Restored)> done
-  ) override {
-    restorer_->restore(
-        root, std::move(prompt), std::move(match), std::move(done)
-    );
+  void restore(RestoreRequest request) override {
+    restorer_->restore(std::move(request));
   }
 
-  FlushReport flush(std::chrono::steady_clock::time_point deadline) override {
-    return writer_->flush(deadline);
+  FlushReport flush(
+      std::chrono::steady_clock::time_point deadline,
+      const std::optional<BlockId>& root
+  ) override {
+    return writer_->flush(deadline, root);
+  }
+
+  Result<std::uint64_t> clear(const std::optional<BlockId>& root) override {
+    return clear_blocks(context_, space_, manifest_, root);
+  }
+
+  Result<std::string> namespace_secret() override {
+    return read_or_make_secret(*context_.files);
   }
 
   StoreStats stats() const override { return context_.stats(); }

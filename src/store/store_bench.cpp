@@ -99,10 +99,11 @@ void restore(
   std::promise<Restored> promise;
   Match match = instance.cache->lookup(instance.root, tokens);
   instance.store->restore(
-      instance.root,
-      tokens,
-      std::move(match),
-      [&](Restored restored) { promise.set_value(std::move(restored)); }
+      {.root = instance.root,
+       .prompt = tokens,
+       .match = std::move(match),
+       .done = [&](Restored restored
+               ) { promise.set_value(std::move(restored)); }}
   );
   Restored restored = promise.get_future().get();
   double took = seconds(begin);

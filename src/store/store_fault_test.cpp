@@ -339,9 +339,12 @@ TEST(StoreFault, EveryRestoreIsAnsweredWhenTheStoreCloses) {
     BlockId root = root_of(process.key());
     for (int i = 0; i < 8; ++i) {
       Match match = process.cache().lookup(root, kLonger);
-      process.store().restore(root, kLonger, std::move(match), [&](Restored) {
-        ++answers;
-      });
+      process.store().restore(
+          {.root = root,
+           .prompt = kLonger,
+           .match = std::move(match),
+           .done = [&](Restored) { ++answers; }}
+      );
     }
     gate.unlock();
   }

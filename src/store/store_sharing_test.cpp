@@ -59,7 +59,7 @@ TEST(StoreBudget, HoldsAfterEveryBatchAndAcrossRestarts) {
       );
     }
     expect_beliefs_hold(disk, process);
-    EXPECT_GT(process.store().stats().evicted_blocks, 0u);
+    EXPECT_GT(process.store().stats().evicted_blocks.budget, 0u);
   }
   EXPECT_LE(largest, limit);
   EXPECT_GT(largest, limit / 2);
@@ -111,7 +111,9 @@ TEST(StoreBudget, BlocksOfAModelNoLongerUsedGiveWay) {
   auto files = disk.file_system();
   std::string theirs;
   {
-    Process other(disk.file_system(), 8 * file_bytes(), 2);
+    Process other(
+        disk.file_system(), {.disk_bytes = 8 * file_bytes(), .model = 2}
+    );
     theirs = other.folder();
     other.serve(make_tokens(8 * kPageTokens, 1));
     ASSERT_TRUE(other.flush().complete);
@@ -124,7 +126,9 @@ TEST(StoreBudget, BlocksOfAModelNoLongerUsedGiveWay) {
   EXPECT_EQ(list(*files, process.folder()).size(), 3u);
   // Children go before parents: a usable beginning is left.
   EXPECT_EQ(list(*files, theirs).size(), 5u);
-  Process other(disk.file_system(), 8 * file_bytes(), 2);
+  Process other(
+      disk.file_system(), {.disk_bytes = 8 * file_bytes(), .model = 2}
+  );
   EXPECT_EQ(
       other.restore(make_tokens(8 * kPageTokens, 1)).tokens, 5 * kPageTokens
   );
@@ -210,7 +214,8 @@ TEST(StoreSharing, OthersEvictionsAreNoticed) {
   a.serve(make_tokens(20, 3));
   ASSERT_TRUE(a.flush().complete);
   expect_beliefs_hold(disk, a);
-  EXPECT_EQ(a.cache().durable_blocks().size(), 3u);
+  // Two of its own, the new one, and two of b's, read from the manifest.
+  EXPECT_EQ(a.cache().durable_blocks().size(), 5u);
 }
 
 TEST(StoreSharing, ManyRequestsFromTwoProcessesUnderEviction) {
@@ -269,11 +274,41 @@ TEST(StoreSharing, TheManifestDoesNotGrowWithTheTurnsOfAChat) {
   EXPECT_EQ(entries, 1u);
 }
 
+TEST(StoreSharing, AFlushReportCountsBlocksBelowItsRootOnly) {
+  spdlog::set_level(spdlog::level::off);
+  MemoryDisk disk;
+  std::atomic<bool> fails{false};
+  Process process(
+      make_faulty_file_system(
+          disk.file_system(),
+          [&](auto operation, auto) -> std::optional<Error> {
+            return fails && operation == "link"
+                       ? std::optional(Error{Code::kIo, "[test] no"})
+                       : std::nullopt;
+          }
+      ),
+      {.tail_delay = std::chrono::hours(1)}
+  );
+  auto root = [&](const char* name) {
+    return root_id(process.key().fingerprint, process.key().spec, name);
+  };
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  for (bool failing : {false, true}) {
+    fails = failing;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      auto tokens = make_tokens(20, 10 * i + (failing ? 1 : 0));
+      process.serve(tokens, {}, root(i < 2 ? "mine" : "yours"));
+    }
+    FlushReport report = process.store().flush(deadline, root("mine"));
+    EXPECT_TRUE(report.complete);
+    EXPECT_EQ(report.durable_blocks, failing ? 0u : 2u);
+    EXPECT_EQ(report.failed_blocks, failing ? 2u : 0u);
+  }
+}
+
 TEST(StoreSharing, TailsWaitAndFullBlocksDoNot) {
   MemoryDisk disk;
-  Process process(
-      disk.file_system(), std::uint64_t{1} << 40, 1, std::chrono::hours(1)
-  );
+  Process process(disk.file_system(), {.tail_delay = std::chrono::hours(1)});
   process.serve(make_tokens(kPageTokens + 10, 1));
   EXPECT_TRUE(eventually([&] {
     return process.store().stats().written_blocks == 1;

@@ -203,7 +203,7 @@ TEST(Store, AnotherModelsBlocksAreKeptAndNotServed) {
   MemoryDisk disk;
   auto tokens = make_tokens(700, 1);
   {
-    Process other(disk.file_system(), std::uint64_t{1} << 40, 2);
+    Process other(disk.file_system(), {.model = 2});
     other.serve(tokens);
     ASSERT_TRUE(other.flush().complete);
   }
@@ -213,7 +213,7 @@ TEST(Store, AnotherModelsBlocksAreKeptAndNotServed) {
     EXPECT_EQ(process.serve(tokens), 0u);
     ASSERT_TRUE(process.flush().complete);
   }
-  Process other(disk.file_system(), std::uint64_t{1} << 40, 2);
+  Process other(disk.file_system(), {.model = 2});
   ASSERT_TRUE(other.wait_for_index());
   EXPECT_EQ(other.restore(tokens).tokens, tokens.size());
 }
@@ -224,7 +224,7 @@ TEST(Store, ABlockOfAnotherModelInOurFolderIsSkippedAndKept) {
   std::string theirs;
   std::string name;
   {
-    Process other(disk.file_system(), std::uint64_t{1} << 40, 2);
+    Process other(disk.file_system(), {.model = 2});
     other.serve(tokens);
     ASSERT_TRUE(other.flush().complete);
     name = list(*disk.file_system(), other.folder()).front();

@@ -13,6 +13,7 @@
 #include <future>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -218,28 +219,40 @@ class TemporaryDirectory {
   std::string path_;
 };
 
+struct ProcessOptions {
+  std::uint64_t disk_bytes = std::uint64_t{1} << 40;
+  std::uint8_t model = 1;
+  std::chrono::milliseconds tail_delay{0};
+  std::uint64_t daily_write_bytes = 0;
+  std::int64_t ttl_ns = 0;
+  CacheClock clock = CacheClock::system();
+};
+
 /// One process: a cache with a store below it.
 class Process {
  public:
+  explicit Process(std::unique_ptr<FileSystem> files, std::uint64_t disk_bytes)
+      : Process(std::move(files), ProcessOptions{.disk_bytes = disk_bytes}) {}
+
   explicit Process(
-      std::unique_ptr<FileSystem> files,
-      std::uint64_t disk_bytes = std::uint64_t{1} << 40,
-      std::uint8_t model = 1,
-      std::chrono::milliseconds tail_delay = std::chrono::milliseconds(0)
+      std::unique_ptr<FileSystem> files, ProcessOptions settings = {}
   )
-      : key_(small_key(model)), pool_(key_.layout.page_bytes()) {
+      : key_(small_key(settings.model)), pool_(key_.layout.page_bytes()) {
     CacheLimits limits;
-    limits.disk_bytes = disk_bytes;
+    limits.disk_bytes = settings.disk_bytes;
     limits.min_match_tokens = 0;
-    cache_ =
-        std::make_unique<PromptCache>(key_.layout.page_bytes(), limits, true);
+    limits.ttl_ns = settings.ttl_ns;
+    cache_ = std::make_unique<PromptCache>(
+        key_.layout.page_bytes(), limits, true, settings.clock
+    );
     StoreOptions options;
     options.fingerprint = key_.fingerprint;
     options.spec = key_.spec;
     options.layout = key_.layout;
     options.model_name = "test model";
-    options.disk_bytes = disk_bytes;
-    options.tail_delay = tail_delay;
+    options.disk_bytes = settings.disk_bytes;
+    options.tail_delay = settings.tail_delay;
+    options.daily_write_bytes = settings.daily_write_bytes;
     auto store = Store::open(std::move(files), options, *cache_, pool_);
     if (store) {
       store_ = std::move(*store);
@@ -262,14 +275,16 @@ class Process {
   /// What a request does: looks up, restores, computes the rest, seals it.
   /// Returns how many tokens it reused.
   std::size_t serve(
-      const std::vector<Token>& tokens, std::vector<Boundary> boundaries = {}
+      const std::vector<Token>& tokens,
+      std::vector<Boundary> boundaries = {},
+      const std::optional<BlockId>& below = {}
   ) {
-    Restored restored = restore(tokens);
+    BlockId root = below.value_or(root_of(key_));
+    Restored restored = restore(tokens, below);
     std::size_t full = std::min(restored.tokens, tokens.size()) / kPageTokens;
-    Trail trail = cache_->start(
-        root_of(key_), std::span(restored.path).first(full), boundaries
-    );
-    BlockId parent = root_of(key_);
+    Trail trail =
+        cache_->start(root, std::span(restored.path).first(full), boundaries);
+    BlockId parent = root;
     for (std::size_t at = 0; at < tokens.size(); at += kPageTokens) {
       std::size_t n = std::min(kPageTokens, tokens.size() - at);
       BlockPtr block = make_block(parent, at, std::span(tokens).subspan(at, n));
@@ -282,13 +297,22 @@ class Process {
   }
 
   /// Looks up and restores; fails the test when a page is wrong.
-  Restored restore(const std::vector<Token>& tokens) {
+  Restored restore(
+      const std::vector<Token>& tokens,
+      const std::optional<BlockId>& below = {},
+      double seconds_per_token = 0
+  ) {
     std::promise<Restored> promise;
-    BlockId root = root_of(key_);
+    BlockId root = below.value_or(root_of(key_));
     Match match = cache_->lookup(root, tokens);
-    store_->restore(root, tokens, std::move(match), [&](Restored restored) {
-      promise.set_value(std::move(restored));
-    });
+    store_->restore(
+        {.root = root,
+         .prompt = tokens,
+         .match = std::move(match),
+         .seconds_per_token = seconds_per_token,
+         .done = [&](Restored restored
+                 ) { promise.set_value(std::move(restored)); }}
+    );
     Restored restored = promise.get_future().get();
     check(tokens, restored);
     return restored;

@@ -27,7 +27,16 @@ WriteLoop::WriteLoop(
     : context_(context),
       space_(space),
       manifest_(manifest),
-      writer_(context, space),
+      writer_(
+          context,
+          space,
+          [this](const BlockId& id) {
+            std::lock_guard guard(mutex_);
+            if (flushing_ > 0) {
+              failed_.insert(id);
+            }
+          }
+      ),
       thread_([this] { run(); }) {}
 
 WriteLoop::~WriteLoop() {
@@ -42,7 +51,7 @@ void WriteLoop::run() {
     if (context_.stopping) {
       break;
     }
-    writer_.remove_superseded(context_.cache.take_superseded());
+    remove_unwanted(DiskSpace::Reason::kSuperseded);
     look_around();
     save_manifest_if_due();
     answer_flushes();
@@ -93,9 +102,10 @@ void WriteLoop::publish() {
       until = Clock::now();
     }
   }
+  std::uint64_t clears = context_.clears;
   auto dirty = context_.cache.take_dirty(until, tail_delay);
   if (!dirty.empty()) {
-    writer_.publish(dirty);
+    writer_.publish(dirty, clears);
     manifest_is_behind_ = true;
   }
 }
@@ -106,11 +116,37 @@ void WriteLoop::look_around() {
   }
   look_due_ = Clock::now() + kLookEvery;
   manifest_.load_if_changed();
+  expire();
   std::uint64_t hits = context_.cache.stats().hits;
   if (hits != saved_hits_) {
     saved_hits_ = hits;
     manifest_is_behind_ = true;
   }
+}
+
+void WriteLoop::expire() {
+  if (context_.cache.expire() > 0) {
+    manifest_is_behind_ = true;
+  }
+  remove_unwanted(DiskSpace::Reason::kExpired);
+}
+
+void WriteLoop::remove_unwanted(DiskSpace::Reason reason) {
+  std::vector<BlockId> blocks = context_.cache.take_superseded();
+  // One that came back to life since is somebody's again.
+  std::erase_if(left_over_, [&](const BlockId& id) {
+    return context_.cache.is_durable(id);
+  });
+  blocks.insert(blocks.end(), left_over_.begin(), left_over_.end());
+  if (blocks.empty()) {
+    return;
+  }
+  auto lock = DiskTransaction::begin(*context_.files, [&] {
+    return context_.stopping.load();
+  });
+  auto removed = lock ? space_.remove(*lock, blocks, reason)
+                      : Result<DiskSpace::Removed>(lock.error());
+  left_over_ = removed ? std::move(removed->left) : std::move(blocks);
 }
 
 void WriteLoop::save_manifest_if_due() {
@@ -148,20 +184,20 @@ void WriteLoop::answer_flushes() {
   answered_.notify_all();
 }
 
-FlushReport WriteLoop::flush(Clock::time_point deadline) {
+FlushReport WriteLoop::flush(
+    Clock::time_point deadline, const std::optional<BlockId>& root
+) {
   PromptCache& cache = context_.cache;
-  std::uint64_t ticket = cache.dirty_ticket();
-  std::uint64_t dirty = cache.stats().dirty_blocks;
-  std::uint64_t failures = context_.stats().write_failures;
   {
     std::lock_guard guard(mutex_);
     ++flushing_;
   }
+  std::uint64_t ticket = cache.dirty_ticket();
+  std::vector<BlockId> wanted = cache.dirty_blocks(root);
   cache.wake();
   bool clean = cache.wait_clean(ticket, deadline);
 
   std::unique_lock guard(mutex_);
-  --flushing_;
   std::uint64_t mine = ++asked_;
   guard.unlock();
   cache.wake();
@@ -169,15 +205,25 @@ FlushReport WriteLoop::flush(Clock::time_point deadline) {
   bool saved = answered_.wait_until(guard, deadline, [&] {
     return saved_ >= mine;
   }) && !last_save_failed_;
-  guard.unlock();
 
+  std::unordered_set<BlockId, BlockIdHash> dirty;
+  for (const BlockId& id : cache.dirty_blocks(root)) {
+    dirty.insert(id);
+  }
   FlushReport report;
-  report.failed_blocks =
-      std::min(dirty, context_.stats().write_failures - failures);
-  std::uint64_t waiting = clean ? 0 : cache.stats().dirty_blocks;
-  report.durable_blocks =
-      dirty - std::min(dirty, report.failed_blocks + waiting);
+  for (const BlockId& id : wanted) {
+    if (cache.is_durable(id)) {
+      ++report.durable_blocks;
+    } else if (failed_.count(id) > 0) {
+      ++report.failed_blocks;
+    } else if (dirty.count(id) == 0) {
+      ++report.durable_blocks;  // as part of a longer one that replaced it
+    }
+  }
   report.complete = clean && saved;
+  if (--flushing_ == 0) {
+    failed_.clear();
+  }
   return report;
 }
 

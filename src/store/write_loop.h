@@ -4,7 +4,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <unordered_set>
+#include <vector>
 
 #include "store/block_writer.h"
 #include "store/context.h"
@@ -23,7 +26,10 @@ class WriteLoop {
   ~WriteLoop();
 
   /// As Store::flush.
-  FlushReport flush(std::chrono::steady_clock::time_point deadline);
+  FlushReport flush(
+      std::chrono::steady_clock::time_point deadline,
+      const std::optional<BlockId>& root
+  );
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,6 +38,9 @@ class WriteLoop {
   void open_directory();
   void publish();
   void look_around();
+  void expire();
+  /// Unlinks what take_superseded gives; what cannot go now is tried again.
+  void remove_unwanted(DiskSpace::Reason reason);
   void save_manifest_if_due();
   void save_manifest();
   /// Everything asked of flush is done, as far as it can be.
@@ -47,12 +56,14 @@ class WriteLoop {
   bool manifest_is_behind_ = false;
   Clock::time_point manifest_due_;
   Clock::time_point look_due_;
+  std::vector<BlockId> left_over_;  // to unlink, children before parents
 
   std::mutex mutex_;
   std::condition_variable answered_;
   // Guarded by mutex_.
-  int flushing_ = 0;         // calls of flush under way
-  std::uint64_t asked_ = 0;  // manifests asked for
+  int flushing_ = 0;                                 // calls of flush under way
+  std::unordered_set<BlockId, BlockIdHash> failed_;  // while any is
+  std::uint64_t asked_ = 0;                          // manifests asked for
   std::uint64_t saved_ = 0;  // of those, saved or failed
   bool last_save_failed_ = false;
 
