@@ -9,6 +9,7 @@
 
 #include "base/file_system.h"
 #include "base/thread_pool.h"
+#include "engine/cache_namespaces.h"
 #include "engine/model_runner.h"
 #include "engine/prompt_preparer.h"
 #include "engine/scheduler.h"
@@ -78,15 +79,19 @@ class LoadedEngine : public Engine {
   }
 
   Result<RequestId> submit(GenerationRequest request) override {
-    request.cache = request.cache && cacheable_;
+    request.cache_read = request.cache_read && cacheable_;
+    request.cache_store = request.cache_store && cacheable_;
     return scheduler_->submit(std::move(request));
   }
-  void cancel(RequestId id) override { scheduler_->cancel(id); }
+  void cancel(RequestId id, FinishReason reason) override {
+    scheduler_->cancel(id, reason);
+  }
 
   EngineReport report() const override {
     Scheduler::Load load = scheduler_->load();
     EngineReport report;
     report.cache = cache_->stats();
+    report.counters = scheduler_->counters();
     if (store_) {
       report.store = store_->stats();
     }
@@ -95,12 +100,33 @@ class LoadedEngine : public Engine {
     return report;
   }
 
-  std::vector<EntryRecord> cache_entries() const override {
-    return cache_->entries();
+  std::string cache_namespace(
+      std::string_view api_key, std::string_view cache_key
+  ) const override {
+    return namespaces_ ? namespaces_->name(api_key, cache_key) : "";
   }
-
-  FlushReport flush(std::chrono::steady_clock::time_point deadline) override {
-    return store_ ? store_->flush(deadline) : FlushReport{.complete = true};
+  std::vector<EntryRecord> cache_entries(const std::string& cache_namespace
+  ) const override {
+    return access_->entries(cache_namespace);
+  }
+  FlushReport flush(
+      std::chrono::steady_clock::time_point deadline,
+      const std::string& cache_namespace
+  ) override {
+    return access_->flush(deadline, cache_namespace);
+  }
+  Result<Removed> clear_cache(const std::string& cache_namespace) override {
+    return access_->clear(cache_namespace);
+  }
+  Result<Removed> remove_entry(
+      const std::string& cache_namespace, const EntryName& name
+  ) override {
+    return access_->remove(cache_namespace, name);
+  }
+  Result<EntryRecord> set_pinned(
+      const std::string& cache_namespace, const EntryName& name, bool pinned
+  ) override {
+    return access_->set_pinned(cache_namespace, name, pinned);
   }
 
   bool shutdown(
@@ -113,7 +139,7 @@ class LoadedEngine : public Engine {
     if (thread_.joinable()) {
       thread_.join();
     }
-    FlushReport report = flush(flush_deadline);
+    FlushReport report = flush(flush_deadline, "");
     return all_ended && report.complete && report.failed_blocks == 0;
   }
 
@@ -151,6 +177,7 @@ class LoadedEngine : public Engine {
     limits.ram_bytes = options_.prompt_cache_bytes.value_or(memory / 4);
     limits.entries =
         options_.prompt_cache_size.value_or(CacheLimits::kUnlimited);
+    limits.ttl_ns = options_.prompt_cache_ttl.count();
     bool with_disk = !options_.prompt_cache_dir.empty();
     cache_ = std::make_unique<PromptCache>(
         model.layout.page_bytes(), limits, with_disk
@@ -158,6 +185,11 @@ class LoadedEngine : public Engine {
     if (with_disk) {
       if (Status opened = open_store(runner.pool(), model); !opened.ok()) {
         return opened;
+      }
+    }
+    if (options_.cache_namespaces) {
+      if (Status made = make_namespaces(); !made.ok()) {
+        return made;
       }
     }
     std::uint64_t memory_limit =
@@ -170,7 +202,8 @@ class LoadedEngine : public Engine {
               std::to_string(info_.weight_bytes) + " bytes"};
     }
     SchedulerOptions options;
-    options.root = root_id(model.fingerprint, model.kv_spec, "");
+    options.fingerprint = model.fingerprint;
+    options.spec = model.kv_spec;
     options.decode_concurrency = options_.decode_concurrency;
     options.prompt_concurrency = options_.prompt_concurrency;
     options.queue_limit = options_.queue_limit;
@@ -178,6 +211,22 @@ class LoadedEngine : public Engine {
     options.min_match_tokens = limits.min_match_tokens;
     scheduler_ =
         std::make_unique<Scheduler>(runner, *cache_, store_.get(), options);
+    access_.emplace(*cache_, store_.get(), [this](const std::string& name) {
+      return scheduler_->root_of(name);
+    });
+    return {};
+  }
+
+  Status make_namespaces() {
+    if (!store_) {
+      namespaces_.emplace(CacheNamespaces::random_secret());
+      return {};
+    }
+    Result<std::string> secret = store_->namespace_secret();
+    if (!secret.ok()) {
+      return secret.error();
+    }
+    namespaces_.emplace(*std::move(secret));
     return {};
   }
 
@@ -216,6 +265,7 @@ class LoadedEngine : public Engine {
     options.layout = model.layout;
     options.model_name = model.name;
     options.disk_bytes = options_.prompt_cache_disk_bytes.value_or(0);
+    options.daily_write_bytes = options_.prompt_cache_daily_writes.value_or(0);
     Result<std::unique_ptr<Store>> store =
         Store::open(std::move(*files), options, *cache_, *pool_);
     if (!store.ok()) {
@@ -251,6 +301,8 @@ class LoadedEngine : public Engine {
   std::unique_ptr<PromptCache> cache_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::optional<CacheNamespaces> namespaces_;
+  std::optional<CacheAccess> access_;
   std::thread thread_;
 };
 

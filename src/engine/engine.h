@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/cache_access.h"
+#include "engine/engine_counters.h"
 #include "engine/request.h"
+#include "kv/entry_name.h"
 #include "kv/prompt_cache.h"
 #include "ops/numerics.h"
 #include "store/store.h"
@@ -30,6 +33,9 @@ struct EngineOptions {
   std::optional<std::uint64_t> prompt_cache_bytes;  // RAM; default 25 %
   std::optional<std::uint64_t> prompt_cache_size;   // entries; default none
   std::optional<std::uint64_t> prompt_cache_disk_bytes;
+  std::chrono::nanoseconds prompt_cache_ttl{0};  // since the last use; 0: ever
+  std::optional<std::uint64_t> prompt_cache_daily_writes;  // bytes
+  bool cache_namespaces = false;  // clients do not share cached prompts
   std::optional<std::uint64_t> memory_limit;  // default 80 % of memory
   std::size_t decode_concurrency = 32;
   std::size_t prompt_concurrency = 8;
@@ -59,6 +65,7 @@ struct PreparedPrompt {
 
 struct EngineReport {
   CacheStats cache;
+  EngineCounters counters;
   std::optional<StoreStats> store;
   std::size_t running = 0;
   std::size_t queued = 0;
@@ -96,14 +103,46 @@ class Engine {
   /// the context, sampling out of range), kOverloaded (queue full),
   /// kUnavailable (shutting down or failed).
   virtual Result<RequestId> submit(GenerationRequest request) = 0;
-  /// Ends the request soon; its sink gets Finished with kCancelled unless it
+  /// Ends the request soon; its sink gets Finished with that reason unless it
   /// has ended already. An unknown id is ignored.
-  virtual void cancel(RequestId id) = 0;
+  virtual void cancel(
+      RequestId id, FinishReason reason = FinishReason::kCancelled
+  ) = 0;
 
   virtual EngineReport report() const = 0;
-  virtual std::vector<EntryRecord> cache_entries() const = 0;
+
+  // The cache. What takes a namespace sees only what lies in it; "" is the
+  // whole cache. They may wait for the disk: not for I/O threads.
+
+  /// The namespace of clients with that API key and prompt_cache_key. "" for
+  /// all clients unless the engine was loaded with cache_namespaces. Nobody
+  /// can tell keys from it who lacks the secret of the cache directory.
+  virtual std::string cache_namespace(
+      std::string_view api_key, std::string_view cache_key
+  ) const = 0;
+  /// Oldest first within their type.
+  virtual std::vector<EntryRecord> cache_entries(
+      const std::string& cache_namespace
+  ) const = 0;
   /// Makes all sealed blocks durable. Without a store: complete, nothing.
-  virtual FlushReport flush(std::chrono::steady_clock::time_point deadline) = 0;
+  virtual FlushReport flush(
+      std::chrono::steady_clock::time_point deadline,
+      const std::string& cache_namespace
+  ) = 0;
+  /// Removes all that no running request uses, pinned entries included, from
+  /// memory and disk. Errors: the file system's.
+  virtual Result<Removed> clear_cache(const std::string& cache_namespace) = 0;
+  /// Removes one entry, pinned or not, with the blocks that only it covers.
+  /// Errors: kNotFound; kInvalidArgument when several entries have that name;
+  /// kUnavailable while a request is making it.
+  virtual Result<Removed> remove_entry(
+      const std::string& cache_namespace, const EntryName& name
+  ) = 0;
+  /// Pins or unpins one entry and returns it. Errors: kNotFound;
+  /// kInvalidArgument when several entries have that name.
+  virtual Result<EntryRecord> set_pinned(
+      const std::string& cache_namespace, const EntryName& name, bool pinned
+  ) = 0;
 
   /// Refuses new requests, lets running ones end until the deadline, cuts the
   /// rest (sealing what they computed), then flushes until flush_deadline.

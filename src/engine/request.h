@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -40,21 +41,23 @@ struct SamplingParams {
 };
 
 /// Where the prompt's tokens came from and how long the parts took.
-/// Requires: cache_n + prompt_n == prompt tokens; cache_n == cache_ram_n +
-/// cache_disk_n.
+/// cache_n == cache_ram_n + cache_disk_n; cache_n + prompt_n is the prompt's
+/// length once it was read to its end.
 struct Timings {
   std::size_t cache_n = 0;  // prompt tokens not computed
   std::size_t cache_ram_n = 0;
   std::size_t cache_disk_n = 0;
-  std::size_t prompt_n = 0;  // prompt tokens computed
+  std::size_t prompt_n = 0;  // prompt tokens computed, counted in each step
   std::size_t predicted_n = 0;
   double queue_ms = 0;    // from submit to the start of work
   double restore_ms = 0;  // reading and verifying blocks
   double prompt_ms = 0;   // from the end of restore to the first token
   double predicted_ms = 0;
+  bool cache_store = true;  // whether the cache kept the prompt and answer
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled };
+inline constexpr std::size_t kFinishReasons = 3;
 
 /// "stop", "length", "cancelled".
 const char* to_string(FinishReason reason);
@@ -110,8 +113,11 @@ struct GenerationRequest {
   std::vector<Token> stop_tokens;
   bool logprobs = false;
   std::size_t top_logprobs = 0;
-  /// False: the cache is neither read nor written for this request.
-  bool cache = true;
+  bool cache_read = true;   // false: the whole prompt is computed
+  bool cache_store = true;  // false: nothing is kept, in memory or on disk
+  /// Requests of different namespaces never share cached tokens.
+  std::string cache_namespace;
+  std::string label;  // names the request in the log
   std::shared_ptr<EventSink> sink;
 };
 

@@ -1,5 +1,7 @@
 #include "engine/scheduler.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <string>
 
@@ -61,7 +63,8 @@ Result<RequestId> Scheduler::submit(GenerationRequest request) {
             " requests are running or waiting; try again later"};
   }
   RequestId id = ++last_id_;
-  auto sequence = std::make_shared<Sequence>(id, std::move(request));
+  BlockId root = root_of(request.cache_namespace);
+  auto sequence = std::make_shared<Sequence>(id, std::move(request), root);
   live_.emplace(id, sequence);
   arrived_.push_back(std::move(sequence));
   ++signals_;
@@ -80,13 +83,17 @@ bool Scheduler::post(std::function<void(Runner&)> task) {
   return true;
 }
 
-void Scheduler::cancel(RequestId id) {
+BlockId Scheduler::root_of(const std::string& cache_namespace) const {
+  return root_id(options_.fingerprint, options_.spec, cache_namespace);
+}
+
+void Scheduler::cancel(RequestId id, FinishReason reason) {
   std::lock_guard lock(mutex_);
   auto found = live_.find(id);
   if (found == live_.end()) {
     return;
   }
-  found->second->cancel();
+  found->second->cancel(reason);
   bool nobody_waits = std::all_of(
       in_step_.begin(),
       in_step_.end(),
@@ -124,9 +131,15 @@ Scheduler::Load Scheduler::load() const {
   return {running, live_.size() - running};
 }
 
+EngineCounters Scheduler::counters() const {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
 void Scheduler::run() {
   while (take_inbox()) {
     end_cancelled();
+    start_restored();
     admit();
     publish_load();
     if (!running_.empty()) {
@@ -139,7 +152,6 @@ void Scheduler::run() {
 // Waits for work unless sequences are running. False: stop.
 bool Scheduler::take_inbox() {
   std::vector<SequencePtr> arrived;
-  std::vector<std::pair<RequestId, Restored>> restored;
   std::vector<std::function<void(Runner&)>> tasks;
   {
     std::unique_lock lock(mutex_);
@@ -151,7 +163,6 @@ bool Scheduler::take_inbox() {
       return false;
     }
     arrived.swap(arrived_);
-    restored.swap(restored_);
     tasks.swap(tasks_);
   }
   for (auto& task : tasks) {
@@ -159,6 +170,15 @@ bool Scheduler::take_inbox() {
     task = nullptr;
   }
   queue_.insert(queue_.end(), arrived.begin(), arrived.end());
+  return true;
+}
+
+void Scheduler::start_restored() {
+  std::vector<std::pair<RequestId, Restored>> restored;
+  {
+    std::lock_guard lock(mutex_);
+    restored.swap(restored_);
+  }
   for (auto& [id, blocks] : restored) {
     auto found = restoring_.find(id);
     if (found != restoring_.end()) {
@@ -167,7 +187,6 @@ bool Scheduler::take_inbox() {
       start(std::move(sequence), blocks);
     }
   }
-  return true;
 }
 
 void Scheduler::end_cancelled() {
@@ -175,8 +194,8 @@ void Scheduler::end_cancelled() {
     if (!sequence->cancelled()) {
       return false;
     }
-    sequence->finish(FinishReason::kCancelled);
-    ended(sequence->id());
+    sequence->finish(sequence->cancel_reason());
+    ended(*sequence);
     return true;
   };
   std::erase_if(queue_, end_if_cancelled);
@@ -209,7 +228,7 @@ void Scheduler::admit() {
            "the prompt and its answer need more memory than --memory-limit "
            "leaves"}
       );
-      ended((*next)->id());
+      ended(**next);
       next = queue_.erase(next);
       continue;
     }
@@ -217,6 +236,7 @@ void Scheduler::admit() {
     next = queue_.erase(next);
     ++reading;
     look_up(std::move(sequence));
+    start_restored();  // what lay in RAM has been answered already
   }
 }
 
@@ -241,90 +261,86 @@ bool Scheduler::has_room(const Sequence& sequence) {
   return true;
 }
 
-// Whether a running sequence will soon seal pages that this one needs too:
-// waiting for them is cheaper than computing them again.
+// Whether a sequence ahead will soon have pages that this one needs too:
+// waiting for them is cheaper than computing, or reading, them again.
 bool Scheduler::shared_prefix_is_coming(const Sequence& sequence) const {
-  if (!sequence.request().cache) {
+  if (!sequence.request().cache_read) {
     return false;
   }
   const std::vector<Token>& prompt = sequence.request().prompt;
+  auto will_bring = [&](const Sequence& other) {
+    if (!other.request().cache_store || other.root() != sequence.root() ||
+        other.decoding()) {
+      return false;
+    }
+    const std::vector<Token>& ahead = other.request().prompt;
+    auto shared = static_cast<std::size_t>(
+        std::mismatch(prompt.begin(), prompt.end(), ahead.begin(), ahead.end())
+            .first -
+        prompt.begin()
+    );
+    return other.prompt_read() < shared / kPageTokens * kPageTokens;
+  };
   return std::any_of(
-      running_.begin(),
-      running_.end(),
-      [&](const SequencePtr& other) {
-        if (!other->request().cache || other->decoding()) {
-          return false;
-        }
-        const std::vector<Token>& ahead = other->request().prompt;
-        auto shared = static_cast<std::size_t>(
-            std::mismatch(
-                prompt.begin(), prompt.end(), ahead.begin(), ahead.end()
-            )
-                .first -
-            prompt.begin()
-        );
-        std::size_t read = ahead.size() - other->prompt_left();
-        return read < shared / kPageTokens * kPageTokens;
-      }
-  );
+             running_.begin(),
+             running_.end(),
+             [&](const SequencePtr& other) { return will_bring(*other); }
+         ) ||
+         std::any_of(
+             restoring_.begin(),
+             restoring_.end(),
+             [&](const auto& other) { return will_bring(*other.second); }
+         );
 }
 
 void Scheduler::look_up(SequencePtr sequence) {
   const GenerationRequest& request = sequence->request();
-  if (!request.cache) {
-    sequence->begin_uncached(runner_);
-    running_.push_back(std::move(sequence));
+  if (!request.cache_read) {
+    start(std::move(sequence), {});
     return;
   }
-  Match match = cache_.lookup(options_.root, request.prompt);
-  bool all_in_ram = std::all_of(
-      match.path().begin(),
-      match.path().end(),
-      [](const PathBlock& known) { return known.page != nullptr; }
-  );
-  // The disk may hold a block behind the known ones that another process
-  // wrote, or that has not been indexed yet.
-  std::size_t known_full = match.tokens() / kPageTokens;
-  bool more_on_disk = (known_full + 1) * kPageTokens <= request.prompt.size();
-  if (store_ == nullptr || (all_in_ram && !more_on_disk)) {
-    Restored restored;
-    for (const PathBlock& known : match.path()) {
-      if (known.page == nullptr) {
-        break;
-      }
-      restored.path.push_back(known);
-    }
-    restored.tokens =
-        std::min(match.tokens(), restored.path.size() * kPageTokens);
-    start(std::move(sequence), restored);
+  Match match = cache_.lookup(sequence->root(), request.prompt);
+  if (match.tokens() < options_.min_match_tokens) {
+    match = Match();  // nothing to be read from disk for it
+  }
+  if (store_ == nullptr) {
+    start(std::move(sequence), {match.path(), match.tokens(), 0, 0});
     return;
   }
   RequestId id = sequence->id();
+  RestoreRequest restore;
+  restore.root = sequence->root();
+  restore.prompt = request.prompt;
+  restore.match = std::move(match);
+  restore.seconds_per_token = pacer_.prefill_seconds_per_token();
+  restore.done = [this, id](Restored restored) {
+    std::lock_guard lock(mutex_);
+    restored_.emplace_back(id, std::move(restored));
+    ++signals_;
+    wake_.notify_one();
+  };
   sequence->mark_restoring();
-  std::vector<Token> prompt = request.prompt;
   restoring_.emplace(id, std::move(sequence));
-  store_->restore(
-      options_.root,
-      std::move(prompt),
-      std::move(match),
-      [this, id](Restored restored) {
-        std::lock_guard lock(mutex_);
-        restored_.emplace_back(id, std::move(restored));
-        ++signals_;
-        wake_.notify_one();
-      }
-  );
+  store_->restore(std::move(restore));
 }
 
 // The last prompt token is always computed: its logits are needed.
 void Scheduler::start(SequencePtr sequence, const Restored& restored) {
-  Restored usable = restored;
-  usable.tokens =
-      std::min(usable.tokens, sequence->request().prompt.size() - 1);
-  if (usable.tokens < options_.min_match_tokens) {
-    usable = Restored{};
+  std::size_t reused =
+      std::min(restored.tokens, sequence->request().prompt.size() - 1);
+  if (reused < options_.min_match_tokens) {
+    reused = 0;
   }
-  sequence->begin(runner_, cache_, options_.root, usable);
+  sequence->begin(runner_, cache_, restored, reused);
+  unpriced_tokens_ += reused;
+  {
+    std::lock_guard lock(mutex_);
+    const Timings& timings = sequence->timings();
+    counters_.ram_prompt_tokens += timings.cache_ram_n;
+    counters_.disk_prompt_tokens += timings.cache_disk_n;
+    counters_.ram_hits += timings.cache_ram_n > 0 ? 1 : 0;
+    counters_.disk_hits += timings.cache_disk_n > 0 ? 1 : 0;
+  }
   running_.push_back(std::move(sequence));
 }
 
@@ -346,8 +362,10 @@ std::vector<StepItem> Scheduler::next_items() {
 void Scheduler::step() {
   std::vector<StepItem> items = next_items();
   std::size_t tokens = 0;
-  for (const StepItem& item : items) {
-    tokens += item.tokens.size();
+  std::size_t prompt_tokens = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    tokens += items[i].tokens.size();
+    prompt_tokens += running_[i]->prompt_tokens_in(items[i]);
   }
   {
     std::lock_guard lock(mutex_);
@@ -362,18 +380,41 @@ void Scheduler::step() {
     in_step_.clear();
   }
   if (status.ok()) {
-    pacer_.record(tokens, took.count());
+    measure(tokens, prompt_tokens, took.count());
     advance(items);
   } else if (status.error().code != Code::kCancelled) {
     rerun_alone(status.error());
   }
 }
 
+void Scheduler::measure(
+    std::size_t tokens, std::size_t prompt_tokens, double seconds
+) {
+  pacer_.record(tokens, prompt_tokens, seconds);
+  double price = pacer_.prefill_seconds_per_token();
+  if (price > 0) {
+    std::lock_guard lock(mutex_);
+    counters_.prefill_seconds_per_token = price;
+    counters_.prefill_seconds_saved +=
+        price * static_cast<double>(std::exchange(unpriced_tokens_, 0));
+  }
+}
+
+bool Scheduler::advance(Sequence& sequence, const StepItem& item) {
+  Timings before = sequence.timings();
+  bool over = sequence.advance(item);
+  const Timings& after = sequence.timings();
+  std::lock_guard lock(mutex_);
+  counters_.computed_prompt_tokens += after.prompt_n - before.prompt_n;
+  counters_.generated_tokens += after.predicted_n - before.predicted_n;
+  return over;
+}
+
 void Scheduler::advance(const std::vector<StepItem>& items) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (running_[i]->advance(items[i])) {
-      ended(running_[i]->id());
+    if (advance(*running_[i], items[i])) {
+      ended(*running_[i]);
     } else {
       running_[kept++] = std::move(running_[i]);
     }
@@ -393,8 +434,8 @@ void Scheduler::rerun_alone(const Error& error) {
       status = runner_.step(std::span(&item, 1), cancel_step_);
     }
     if (status.ok()) {
-      if (sequence->advance(item)) {
-        ended(sequence->id());
+      if (advance(*sequence, item)) {
+        ended(*sequence);
       } else {
         survivors.push_back(std::move(sequence));
       }
@@ -402,15 +443,31 @@ void Scheduler::rerun_alone(const Error& error) {
       survivors.push_back(std::move(sequence));
     } else {
       sequence->fail(status.error());
-      ended(sequence->id());
+      ended(*sequence);
     }
   }
   running_ = std::move(survivors);
 }
 
-void Scheduler::ended(RequestId id) {
+void Scheduler::ended(const Sequence& sequence) {
+  if (sequence.recomputed() > 0) {
+    spdlog::warn(
+        "[engine.prompt] request id={}: {} tokens of its prompt were restored "
+        "and yet computed again",
+        sequence.request().label.empty() ? std::to_string(sequence.id())
+                                         : sequence.request().label,
+        sequence.recomputed()
+    );
+  }
   std::lock_guard lock(mutex_);
-  live_.erase(id);
+  if (auto reason = sequence.reason()) {
+    ++counters_.finished[static_cast<std::size_t>(*reason)];
+  } else {
+    ++counters_.failed;
+  }
+  counters_.recomputed_requests += sequence.recomputed() > 0 ? 1 : 0;
+  counters_.recomputed_tokens += sequence.recomputed();
+  live_.erase(sequence.id());
   ++signals_;  // its place is free for one that waits
   if (live_.empty()) {
     idle_.notify_all();
@@ -430,7 +487,7 @@ void Scheduler::end_all() {
   }
   for (const SequencePtr& sequence : left) {
     sequence->finish(FinishReason::kCancelled);
-    ended(sequence->id());
+    ended(*sequence);
   }
   queue_.clear();
   restoring_.clear();

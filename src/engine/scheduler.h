@@ -9,11 +9,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
+#include "engine/engine_counters.h"
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"
@@ -24,7 +27,9 @@
 namespace afterglow {
 
 struct SchedulerOptions {
-  BlockId root;                         // below which this model's blocks lie
+  // Of the model: name, with a namespace, the root of a request's blocks.
+  Sha256Digest fingerprint{};
+  Sha256Digest spec{};
   std::size_t decode_concurrency = 32;  // sequences at once
   std::size_t prompt_concurrency = 8;   // of these, still reading prompts
   std::size_t queue_limit = 256;
@@ -47,7 +52,8 @@ class Scheduler {
 
   /// Errors as Engine::submit.
   Result<RequestId> submit(GenerationRequest request);
-  void cancel(RequestId id);
+  /// As Engine::cancel.
+  void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
 
   /// Runs the task once on the generation thread, between two steps, also
   /// when no request is there; tasks run in the order of posting. All
@@ -70,6 +76,10 @@ class Scheduler {
     std::size_t queued = 0;
   };
   Load load() const;
+  EngineCounters counters() const;
+
+  /// Below which the blocks of a namespace's requests lie.
+  BlockId root_of(const std::string& cache_namespace) const;
 
  private:
   using SequencePtr = std::shared_ptr<Sequence>;
@@ -83,11 +93,14 @@ class Scheduler {
   bool has_room(const Sequence& sequence);
   bool shared_prefix_is_coming(const Sequence& sequence) const;
   void look_up(SequencePtr sequence);
+  void start_restored();
   void start(SequencePtr sequence, const Restored& restored);
   void step();
   void rerun_alone(const Error& error);
   void advance(const std::vector<StepItem>& items);
-  void ended(RequestId id);
+  bool advance(Sequence& sequence, const StepItem& item);
+  void ended(const Sequence& sequence);
+  void measure(std::size_t tokens, std::size_t prompt_tokens, double seconds);
   void end_all();
   std::vector<StepItem> next_items();
   void publish_load();
@@ -102,6 +115,7 @@ class Scheduler {
   std::unordered_map<RequestId, SequencePtr> restoring_;
   std::vector<SequencePtr> running_;
   StepPacer pacer_;
+  std::uint64_t unpriced_tokens_ = 0;  // saved before a price was measured
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;  // of the generation thread
@@ -112,6 +126,7 @@ class Scheduler {
   std::vector<std::function<void(Runner&)>> tasks_;
   std::unordered_map<RequestId, SequencePtr> live_;
   std::vector<SequencePtr> in_step_;
+  EngineCounters counters_;
   std::uint64_t signals_ = 0;
   std::uint64_t seen_signals_ = 0;
   RequestId last_id_ = 0;

@@ -366,7 +366,8 @@ TEST(Scheduler, UncachedRequestLeavesNothing) {
   GenerationRequest request;
   request.prompt = random_tokens(600, 1);
   request.max_tokens = 4;
-  request.cache = false;
+  request.cache_read = false;
+  request.cache_store = false;
   auto sink = std::make_shared<Collector>();
   request.sink = sink;
   ASSERT_TRUE(bench.scheduler_.submit(request).ok());

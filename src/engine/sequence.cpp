@@ -18,8 +18,13 @@ std::size_t pages_for(std::size_t tokens) {
 
 }  // namespace
 
-Sequence::Sequence(RequestId id, GenerationRequest request)
-    : id_(id), request_(std::move(request)), sampler_(request_.sampling) {}
+Sequence::Sequence(RequestId id, GenerationRequest request, const BlockId& root)
+    : id_(id),
+      request_(std::move(request)),
+      root_(root),
+      sampler_(request_.sampling) {
+  timings_.cache_store = request_.cache_store;
+}
 
 std::size_t Sequence::max_pages() const {
   return pages_for(request_.prompt.size() + request_.max_tokens);
@@ -38,37 +43,46 @@ void Sequence::prepare(Runner& runner) {
   tokens_.reserve(request_.prompt.size() + request_.max_tokens);
 }
 
-void Sequence::begin_uncached(Runner& runner) {
-  prepare(runner);
-  timings_.prompt_n = request_.prompt.size();
-}
-
 void Sequence::begin(
     Runner& runner,
     PromptCache& cache,
-    const BlockId& root,
-    const Restored& restored
+    const Restored& restored,
+    std::size_t reused
 ) {
-  CHECK(restored.tokens < request_.prompt.size());
+  CHECK(reused <= restored.tokens && reused < request_.prompt.size());
   prepare(runner);
-  timings_.cache_n = restored.tokens;
-  timings_.cache_disk_n = std::min(restored.disk_tokens, restored.tokens);
-  timings_.cache_ram_n = timings_.cache_n - timings_.cache_disk_n;
-  timings_.prompt_n = request_.prompt.size() - restored.tokens;
-  if (restored.tokens > 0) {
+  timings_.cache_n = reused;
+  timings_.cache_disk_n = std::min(restored.disk_tokens, reused);
+  timings_.cache_ram_n = reused - timings_.cache_disk_n;
+  // The last token is needed for its logits, restored or not. What only lay
+  // in memory and is too short to be a match was not restored by anyone.
+  restored_ = restored.disk_tokens == 0
+                  ? reused
+                  : std::min(restored.tokens, request_.prompt.size() - 1);
+  if (reused > 0) {
     std::vector<PagePtr> pages;
-    for (std::size_t i = 0; i < pages_for(restored.tokens); ++i) {
+    for (std::size_t i = 0; i < pages_for(reused); ++i) {
       CHECK(restored.path[i].page != nullptr);
       pages.push_back(restored.path[i].page);
     }
-    kv_->restore(pages, restored.tokens);
-    CHECK(kv_->length() == restored.tokens);
+    kv_->restore(pages, reused);
+    CHECK(kv_->length() == reused);
   }
-  std::span<const PathBlock> full(
-      restored.path.data(), restored.tokens / kPageTokens
-  );
-  trail_ = cache.start(root, full, request_.boundaries);
-  recording_ = true;
+  if (request_.cache_store) {
+    std::span<const PathBlock> full(restored.path.data(), reused / kPageTokens);
+    trail_ = cache.start(root_, full, request_.boundaries);
+    recording_ = true;
+  }
+}
+
+void Sequence::count_prompt_tokens(const StepItem& done) {
+  std::size_t end = kv_->length();
+  std::size_t start = end - done.tokens.size();
+  auto below = [&](std::size_t limit) {
+    return std::min(end, limit) - std::min(start, limit);
+  };
+  timings_.prompt_n += below(request_.prompt.size());
+  recomputed_ += below(restored_);
 }
 
 StepItem Sequence::next(std::size_t budget) {
@@ -86,9 +100,10 @@ StepItem Sequence::next(std::size_t budget) {
 
 bool Sequence::advance(const StepItem& done) {
   CHECK(kv_->length() <= tokens_.size());
+  count_prompt_tokens(done);
   seal_full_pages();
   if (cancelled() || !listening_) {
-    finish(FinishReason::kCancelled);
+    finish(cancel_reason());
     return true;
   }
   if (done.logits.empty()) {
@@ -163,6 +178,7 @@ void Sequence::finish(FinishReason reason) {
   if (first_token_ != Clock::time_point{}) {
     timings_.predicted_ms = milliseconds(Clock::now() - first_token_);
   }
+  reason_ = reason;
   send(Finished{reason, timings_});
 }
 

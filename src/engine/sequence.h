@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,29 +24,41 @@ class Sequence {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Sequence(RequestId id, GenerationRequest request);
+  /// root: below which its blocks lie.
+  Sequence(RequestId id, GenerationRequest request, const BlockId& root);
 
   RequestId id() const { return id_; }
   const GenerationRequest& request() const { return request_; }
+  const BlockId& root() const { return root_; }
+  /// The reason it will end for, if nothing else ends it first.
   /// Thread: any.
-  void cancel() { cancelled_.store(true); }
+  void cancel(FinishReason reason) {
+    cancel_reason_.store(reason);
+    cancelled_.store(true);
+  }
   bool cancelled() const { return cancelled_.load(); }
+  FinishReason cancel_reason() const { return cancel_reason_.load(); }
 
-  /// Prepares for steps: takes the restored prefix over and starts recording.
-  /// Requires: restored.tokens < prompt size.
+  /// Prepares for steps: takes the first `reused` restored tokens over and,
+  /// if the request lets it, starts recording.
+  /// Requires: reused <= restored.tokens, reused < prompt size.
   void begin(
       Runner& runner,
       PromptCache& cache,
-      const BlockId& root,
-      const Restored& restored
+      const Restored& restored,
+      std::size_t reused
   );
-  /// The same without the cache.
-  void begin_uncached(Runner& runner);
 
-  /// Whether the prompt has been read.
-  bool decoding() const { return kv_->length() >= request_.prompt.size(); }
+  /// Whether the prompt has been read. False before begin.
+  bool decoding() const { return prompt_read() >= request_.prompt.size(); }
+  /// Tokens of the prompt, or of it and its answer, that have KV.
+  std::size_t prompt_read() const { return kv_ ? kv_->length() : 0; }
   std::size_t prompt_left() const {
-    return request_.prompt.size() - kv_->length();
+    return request_.prompt.size() - prompt_read();
+  }
+  /// What this item computes of the prompt. Requires: not yet advanced by it.
+  std::size_t prompt_tokens_in(const StepItem& item) const {
+    return decoding() ? 0 : item.tokens.size();
   }
 
   /// What to compute next: up to `budget` prompt tokens, or the last token.
@@ -59,12 +72,20 @@ class Sequence {
   void finish(FinishReason reason);
   void fail(Error error);
 
+  /// So far; complete once it has ended.
+  const Timings& timings() const { return timings_; }
+  /// Prompt tokens that were restored and computed nevertheless.
+  std::size_t recomputed() const { return recomputed_; }
+  /// Why it ended; none: it runs, or has failed.
+  std::optional<FinishReason> reason() const { return reason_; }
+
   void mark_restoring() { restore_started_ = Clock::now(); }
   /// Pages it will have at most.
   std::size_t max_pages() const;
 
  private:
   void prepare(Runner& runner);
+  void count_prompt_tokens(const StepItem& done);
   void seal_full_pages();
   void seal_tail();
   bool choose_token();
@@ -72,8 +93,10 @@ class Sequence {
 
   RequestId id_;
   GenerationRequest request_;
+  BlockId root_;
   Sampler sampler_;
   std::atomic<bool> cancelled_{false};
+  std::atomic<FinishReason> cancel_reason_{FinishReason::kCancelled};
   bool listening_ = true;
 
   std::unique_ptr<KvState> kv_;
@@ -83,6 +106,9 @@ class Sequence {
   std::vector<float> logits_;  // [vocab]
 
   Timings timings_;
+  std::size_t restored_ = 0;  // tokens that are not to be computed
+  std::size_t recomputed_ = 0;
+  std::optional<FinishReason> reason_;
   Clock::time_point submitted_ = Clock::now();
   Clock::time_point restore_started_{};
   Clock::time_point began_{};

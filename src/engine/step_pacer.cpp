@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace afterglow {
+namespace {
+
+void smooth(double& value, double sample) {
+  value = value == 0 ? sample : 0.75 * value + 0.25 * sample;
+}
+
+}  // namespace
 
 std::size_t StepPacer::budget() const {
   if (seconds_per_token_ == 0) {
@@ -16,16 +23,19 @@ std::size_t StepPacer::budget() const {
   );
 }
 
-void StepPacer::record(std::size_t tokens, double seconds) {
+void StepPacer::record(
+    std::size_t tokens, std::size_t prompt_tokens, double seconds
+) {
   // Steps of a few tokens are bound by reading weights and say nothing of
   // the time a prompt token costs.
   if (tokens < limits_.min_tokens) {
     return;
   }
   double sample = seconds / static_cast<double>(tokens);
-  seconds_per_token_ = seconds_per_token_ == 0
-                           ? sample
-                           : 0.75 * seconds_per_token_ + 0.25 * sample;
+  smooth(seconds_per_token_, sample);
+  if (prompt_tokens >= limits_.min_tokens) {
+    smooth(prefill_seconds_per_token_, sample);
+  }
 }
 
 }  // namespace afterglow

@@ -19,12 +19,19 @@ class StepPacer {
 
   /// Prompt tokens the next step should read.
   std::size_t budget() const;
-  /// A step of that many tokens took so long.
-  void record(std::size_t tokens, double seconds);
+  /// A step of that many tokens, some of them of prompts, took so long.
+  void record(std::size_t tokens, std::size_t prompt_tokens, double seconds);
+
+  /// What a prompt token costs, smoothed over steps that read prompts; 0:
+  /// nothing measured yet.
+  double prefill_seconds_per_token() const {
+    return prefill_seconds_per_token_;
+  }
 
  private:
   Limits limits_;
-  double seconds_per_token_ = 0;  // 0: nothing measured yet
+  double seconds_per_token_ = 0;  // of all steps; 0: nothing measured yet
+  double prefill_seconds_per_token_ = 0;
 };
 
 }  // namespace afterglow
