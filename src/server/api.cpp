@@ -9,6 +9,7 @@
 #include "server/cache_json.h"
 #include "server/deferred.h"
 #include "server/generation.h"
+#include "server/metrics.h"
 #include "server/openai_response.h"
 
 namespace afterglow {
@@ -24,6 +25,22 @@ std::unique_ptr<Exchange> respond_json(
   ResponseHead head;
   head.status = status;
   return respond(std::move(head), openai::dump(body));
+}
+
+Output json_output(const json& body, unsigned status = 200) {
+  Output output;
+  output.head.emplace();
+  output.head->status = status;
+  output.body = openai::dump(body);
+  output.done = true;
+  return output;
+}
+
+/// An engine's error about the entry that a request named.
+Output entry_error(const Error& error) {
+  ApiError answer = to_api_error(error);
+  if (answer.status < 500) answer.param = "id";
+  return error_output(answer);
 }
 
 ApiError not_ready(const EngineSlot::View& view) {
@@ -82,8 +99,12 @@ const Api::Route Api::kRoutes[] = {
     {"GET", "/v1/models", &Api::models},
     {"GET", kModelsPrefix, &Api::model},
     {"GET", "/health", &Api::health},
+    {"GET", "/metrics", &Api::metrics},
     {"GET", "/v1/cache", &Api::cache},
+    {"DELETE", "/v1/cache", &Api::remove},
     {"POST", "/v1/cache/flush", &Api::flush},
+    {"POST", "/v1/cache/pin", &Api::pin},
+    {"POST", "/v1/cache/unpin", &Api::unpin},
 };
 
 Api::Api(const EngineSlot& slot, ApiOptions options)
@@ -91,7 +112,7 @@ Api::Api(const EngineSlot& slot, ApiOptions options)
       options_(options),
       started_(unix_seconds()),
       prepare_workers_(options.prepare_threads),
-      flush_worker_(1) {}
+      disk_worker_(1) {}
 
 std::unique_ptr<Exchange> Api::handle(HttpRequest request) {
   std::string allowed;
@@ -120,28 +141,34 @@ std::unique_ptr<Exchange> Api::handle(HttpRequest request) {
 
 std::unique_ptr<Exchange> Api::chat(const HttpRequest& request) {
   return generate(
+      request,
       parse_chat_request(request.body, options_.defaults, options_.json)
   );
 }
 
 std::unique_ptr<Exchange> Api::complete(const HttpRequest& request) {
   return generate(
+      request,
       parse_text_request(request.body, options_.defaults, options_.json)
   );
 }
 
 std::unique_ptr<Exchange> Api::generate(
-    std::variant<CompletionRequest, ApiError> parsed
+    const HttpRequest& request, std::variant<CompletionRequest, ApiError> parsed
 ) {
   if (const auto* error = std::get_if<ApiError>(&parsed)) {
     return respond(*error);
   }
   const EngineSlot::View view = slot_.view();
   if (view.engine == nullptr) return respond(not_ready(view));
+  auto& completion = std::get<CompletionRequest>(parsed);
+  std::string cache_namespace =
+      view.engine->cache_namespace(api_key_of(request), completion.cache_key);
   return make_generation(
       *view.engine,
       prepare_workers_,
-      std::get<CompletionRequest>(std::move(parsed))
+      std::move(completion),
+      std::move(cache_namespace)
   );
 }
 
@@ -184,37 +211,113 @@ std::unique_ptr<Exchange> Api::health(const HttpRequest&) {
   );
 }
 
-std::unique_ptr<Exchange> Api::cache(const HttpRequest&) {
+std::unique_ptr<Exchange> Api::metrics(const HttpRequest&) {
   const EngineSlot::View view = slot_.view();
   if (view.engine == nullptr) return respond(not_ready(view));
-  return respond_json(
-      cache_json(view.engine->report(), view.engine->cache_entries())
+  ResponseHead head;
+  head.content_type = kMetricsType;
+  return respond(std::move(head), metrics_text(view.engine->report()));
+}
+
+std::unique_ptr<Exchange> Api::on_cache(
+    const HttpRequest& request,
+    TakesEntry takes,
+    Workers& workers,
+    CacheWork work
+) {
+  auto parsed = parse_cache_call(request, takes, options_.json);
+  if (const auto* error = std::get_if<ApiError>(&parsed)) {
+    return respond(*error);
+  }
+  const EngineSlot::View view = slot_.view();
+  if (view.engine == nullptr) return respond(not_ready(view));
+  const CacheCall& call = std::get<CacheCall>(parsed);
+  return defer(
+      workers,
+      [engine = view.engine,
+       name = view.engine->cache_namespace(api_key_of(request), call.cache_key),
+       call,
+       work = std::move(work)] { return work(*engine, name, call); }
   );
 }
 
-std::unique_ptr<Exchange> Api::flush(const HttpRequest&) {
-  const EngineSlot::View view = slot_.view();
-  if (view.engine == nullptr) return respond(not_ready(view));
-  return defer(
-      flush_worker_,
-      [engine = view.engine, timeout = options_.flush_deadline] {
+std::unique_ptr<Exchange> Api::cache(const HttpRequest& request) {
+  // A long list takes a while; it must not wait for a flush, though.
+  return on_cache(
+      request,
+      TakesEntry::kNo,
+      prepare_workers_,
+      [](Engine& engine, const std::string& name, const CacheCall&) {
+        return json_output(
+            cache_json(engine.report(), engine.cache_entries(name))
+        );
+      }
+  );
+}
+
+std::unique_ptr<Exchange> Api::remove(const HttpRequest& request) {
+  return on_cache(
+      request,
+      TakesEntry::kMay,
+      disk_worker_,
+      [](Engine& engine, const std::string& name, const CacheCall& call) {
+        const auto removed = call.entry ? engine.remove_entry(name, *call.entry)
+                                        : engine.clear_cache(name);
+        if (!removed.ok()) return entry_error(removed.error());
+        return json_output(
+            {{"object", "cache.deleted"},
+             {"entries", removed->entries},
+             {"blocks", removed->blocks}}
+        );
+      }
+  );
+}
+
+std::unique_ptr<Exchange> Api::flush(const HttpRequest& request) {
+  return on_cache(
+      request,
+      TakesEntry::kNo,
+      disk_worker_,
+      [timeout =
+           options_
+               .flush_deadline](Engine& engine, const std::string& name, const CacheCall&) {
         const auto begin = std::chrono::steady_clock::now();
-        const FlushReport report = engine->flush(begin + timeout);
+        const FlushReport report = engine.flush(begin + timeout, name);
         const std::chrono::duration<double, std::milli> took =
             std::chrono::steady_clock::now() - begin;
-        const json body = {
-            {"complete", report.complete},
-            {"durable_blocks", report.durable_blocks},
-            {"failed_blocks", report.failed_blocks},
-            {"ms", took.count()},
-        };
-        Output output;
-        output.head.emplace();
         const bool good = report.complete && report.failed_blocks == 0;
-        output.head->status = good ? 200 : 503;
-        output.body = openai::dump(body);
-        output.done = true;
-        return output;
+        return json_output(
+            {{"complete", report.complete},
+             {"durable_blocks", report.durable_blocks},
+             {"failed_blocks", report.failed_blocks},
+             {"ms", took.count()}},
+            good ? 200 : 503
+        );
+      }
+  );
+}
+
+std::unique_ptr<Exchange> Api::pin(const HttpRequest& request) {
+  return set_pinned(request, true);
+}
+
+std::unique_ptr<Exchange> Api::unpin(const HttpRequest& request) {
+  return set_pinned(request, false);
+}
+
+std::unique_ptr<Exchange> Api::set_pinned(
+    const HttpRequest& request, bool pinned
+) {
+  return on_cache(
+      request,
+      TakesEntry::kMust,
+      disk_worker_,
+      [pinned](Engine& engine, const std::string& name, const CacheCall& call) {
+        const auto entry = engine.set_pinned(name, *call.entry, pinned);
+        if (!entry.ok()) return entry_error(entry.error());
+        json body = {{"object", "cache.entry"}};
+        body.update(entry_json(*entry));
+        return json_output(body);
       }
   );
 }

@@ -2,8 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <variant>
 
+#include "server/cache_api.h"
 #include "server/engine_slot.h"
 #include "server/exchange.h"
 #include "server/json_body.h"
@@ -39,17 +43,33 @@ class Api {
   std::unique_ptr<Exchange> models(const HttpRequest& request);
   std::unique_ptr<Exchange> model(const HttpRequest& request);
   std::unique_ptr<Exchange> health(const HttpRequest& request);
+  std::unique_ptr<Exchange> metrics(const HttpRequest& request);
   std::unique_ptr<Exchange> cache(const HttpRequest& request);
+  std::unique_ptr<Exchange> remove(const HttpRequest& request);
   std::unique_ptr<Exchange> flush(const HttpRequest& request);
+  std::unique_ptr<Exchange> pin(const HttpRequest& request);
+  std::unique_ptr<Exchange> unpin(const HttpRequest& request);
+
   std::unique_ptr<Exchange> generate(
+      const HttpRequest& request,
       std::variant<CompletionRequest, ApiError> parsed
+  );
+  std::unique_ptr<Exchange> set_pinned(const HttpRequest& request, bool pinned);
+  /// What a cache endpoint does for one client, on a worker.
+  using CacheWork = std::function<
+      Output(Engine&, const std::string& cache_namespace, const CacheCall&)>;
+  std::unique_ptr<Exchange> on_cache(
+      const HttpRequest& request,
+      TakesEntry takes,
+      Workers& workers,
+      CacheWork work
   );
 
   const EngineSlot& slot_;
   const ApiOptions options_;
   const std::int64_t started_;  // Unix time in seconds
   Workers prepare_workers_;
-  Workers flush_worker_;  // apart: a flush may take half a minute
+  Workers disk_worker_;  // apart: a flush may take half a minute
 };
 
 }  // namespace afterglow

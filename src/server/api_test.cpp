@@ -1,69 +1,22 @@
-#include "server/api.h"
-
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "server/fake_engine.h"
-#include "server/http_server.h"
-#include "server/test_client.h"
+#include "server/api_fixture.h"
 
 namespace afterglow {
 namespace {
 
 using json = nlohmann::ordered_json;
-using testing::FakeEngine;
-using testing::Script;
+using testing::ApiTest;
 using testing::TestClient;
 using namespace std::chrono_literals;
 
 constexpr char kChat[] = "/v1/chat/completions";
-
-/// The whole server over a fake engine that plays script_.
-class ApiTest : public ::testing::Test {
- protected:
-  ApiTest()
-      : engine_([this](const GenerationRequest&) { return script_; }),
-        api_(slot_, {}) {
-    HttpOptions options;
-    options.port = 0;
-    options.limits.lag_bytes = 64 << 10;
-    auto started = HttpServer::start(options, [this](HttpRequest request) {
-      return api_.handle(std::move(request));
-    });
-    EXPECT_TRUE(started.ok());
-    server_ = *std::move(started);
-  }
-  void ready() { slot_.set_ready(engine_); }
-
-  TestClient::Response post(const std::string& path, const json& body) {
-    TestClient client(server_->port());
-    client.post(path, body.dump());
-    return client.response();
-  }
-  TestClient::Response get(const std::string& path) {
-    TestClient client(server_->port());
-    client.get(path);
-    return client.response();
-  }
-  static json chat_body(const json& more = json::object()) {
-    json body = {
-        {"messages", json::array({{{"role", "user"}, {"content", "hi"}}})}};
-    body.update(more);
-    return body;
-  }
-
-  Script script_{.text = "hello"};
-  EngineSlot slot_;
-  FakeEngine engine_;
-  Api api_;
-  std::unique_ptr<HttpServer> server_;
-};
 
 TEST_F(ApiTest, HealthTellsTheTruth) {
   EXPECT_EQ(get("/health").status, 503);
@@ -186,7 +139,8 @@ TEST_F(ApiTest, WhatTheClientAskedForReachesTheEngine) {
   EXPECT_EQ(request.stop_tokens, (std::vector<Token>{257}));
   EXPECT_TRUE(request.logprobs);
   EXPECT_EQ(request.top_logprobs, 2U);
-  EXPECT_FALSE(request.cache);
+  EXPECT_FALSE(request.cache_read);
+  EXPECT_FALSE(request.cache_store);
 }
 
 TEST_F(ApiTest, TheEnginesRefusalsHaveTheirStatus) {

@@ -16,6 +16,9 @@ namespace afterglow {
 struct HttpRequest {
   std::string method;
   std::string path;  // percent-decoded, without the query
+  std::vector<std::pair<std::string, std::string>> query;  // decoded
+  std::string authorization;  // the headers of these names; empty: none
+  std::string x_api_key;
   std::string body;
   std::string client;  // address and port, for the log
 };

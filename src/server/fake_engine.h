@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -8,12 +9,14 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "engine/cache_access.h"
+#include "engine/cache_namespaces.h"
 #include "engine/engine.h"
 
 namespace afterglow::testing {
@@ -141,6 +144,7 @@ class FakeEngine : public Engine {
     if (refusal) return *refusal;
     const RequestId id = next_id_++;
     Script script = scripter_(request);
+    remember(request);
     last_request_ = request;
     last_request_->sink = nullptr;
     active_.emplace(id, Active{std::move(request), std::move(script)});
@@ -148,21 +152,49 @@ class FakeEngine : public Engine {
     count_changed_.notify_all();
     return id;
   }
-  void cancel(RequestId id) override {
+  void cancel(RequestId id, FinishReason reason) override {
     const std::lock_guard lock(mutex_);
-    cancelled_.insert(id);
+    cancelled_.emplace(id, reason);
     changed_.notify_all();
   }
 
   EngineReport report() const override {
     EngineReport report;
+    report.cache = cache_.stats();
+    report.counters = counters;
+    report.store = store;
     const std::lock_guard lock(mutex_);
     report.running = active_.size();
     return report;
   }
-  std::vector<EntryRecord> cache_entries() const override { return {}; }
-  FlushReport flush(std::chrono::steady_clock::time_point) override {
+  std::string cache_namespace(
+      std::string_view api_key, std::string_view cache_key
+  ) const override {
+    return namespaces ? namespaces->name(api_key, cache_key) : "";
+  }
+  std::vector<EntryRecord> cache_entries(const std::string& cache_namespace
+  ) const override {
+    return access_.entries(cache_namespace);
+  }
+  FlushReport flush(
+      std::chrono::steady_clock::time_point, const std::string& cache_namespace
+  ) override {
+    const std::lock_guard lock(mutex_);
+    flushed_.push_back(cache_namespace);
     return {.durable_blocks = 7, .failed_blocks = 0, .complete = true};
+  }
+  Result<Removed> clear_cache(const std::string& cache_namespace) override {
+    return access_.clear(cache_namespace);
+  }
+  Result<Removed> remove_entry(
+      const std::string& cache_namespace, const EntryName& name
+  ) override {
+    return access_.remove(cache_namespace, name);
+  }
+  Result<EntryRecord> set_pinned(
+      const std::string& cache_namespace, const EntryName& name, bool pinned
+  ) override {
+    return access_.set_pinned(cache_namespace, name, pinned);
   }
   bool shutdown(
       std::chrono::steady_clock::time_point,
@@ -187,16 +219,40 @@ class FakeEngine : public Engine {
     const std::lock_guard lock(mutex_);
     return cancels_;
   }
+  /// The namespaces of all flushes.
+  std::vector<std::string> flushed() const {
+    const std::lock_guard lock(mutex_);
+    return flushed_;
+  }
 
-  std::optional<Error> refusal;  // set before requests come
+  // Set before requests come.
+  std::optional<Error> refusal;
+  std::optional<CacheNamespaces> namespaces;
+  EngineCounters counters;
+  std::optional<StoreStats> store;
 
  private:
+  static BlockId root_of(const std::string& cache_namespace) {
+    return root_id({}, {}, cache_namespace);
+  }
   struct Active {
     GenerationRequest request;
     Script script;
     std::size_t sent = 0;
     std::size_t progress = 0;
   };
+
+  /// Keeps the prompt in the cache, with pages that nobody looks at.
+  void remember(const GenerationRequest& request) {
+    if (!request.cache_store) return;
+    Trail trail = cache_.start(root_of(request.cache_namespace), {}, {});
+    std::span<const Token> rest(request.prompt);
+    while (!rest.empty()) {
+      const std::size_t count = std::min(rest.size(), kPageTokens);
+      trail.append(rest.first(count), pool_.make());
+      rest = rest.subspan(count);
+    }
+  }
 
   bool has_work() const {
     for (const auto& [id, active] : active_) {
@@ -211,9 +267,13 @@ class FakeEngine : public Engine {
       changed_.wait(lock, [this] { return stopping_ || has_work(); });
       if (stopping_) return;
       for (auto at = active_.begin(); at != active_.end();) {
-        const bool cancelled = cancelled_.contains(at->first);
+        std::optional<FinishReason> cancelled;
+        if (const auto found = cancelled_.find(at->first);
+            found != cancelled_.end()) {
+          cancelled = found->second;
+        }
         const bool over = step(at->second, cancelled);
-        cancels_ += over && cancelled;
+        cancels_ += over && cancelled == FinishReason::kCancelled;
         at = over ? active_.erase(at) : std::next(at);
       }
       count_changed_.notify_all();
@@ -225,11 +285,11 @@ class FakeEngine : public Engine {
   }
 
   // True when the request is over.
-  static bool step(Active& active, bool cancelled) {
+  static bool step(Active& active, std::optional<FinishReason> cancelled) {
     const Script& script = active.script;
     EventSink& sink = *active.request.sink;
     if (cancelled) {
-      finish(active, FinishReason::kCancelled);
+      finish(active, *cancelled);
       return true;
     }
     if (script.hold) return false;
@@ -275,12 +335,17 @@ class FakeEngine : public Engine {
     timings.prompt_ms = 4;
     timings.predicted_n = active.sent;
     timings.predicted_ms = 2;
+    timings.cache_store = active.request.cache_store;
     (void)active.request.sink->send(finished);
   }
 
   const Scripter scripter_;
   const Tokenizer tokenizer_ = byte_tokenizer();
   ModelInfo info_;
+  static constexpr std::size_t kPageBytes = 4096;
+  PagePool pool_{kPageBytes};
+  PromptCache cache_{kPageBytes, {}, /*with_disk=*/false};
+  CacheAccess access_{cache_, nullptr, root_of};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -288,7 +353,8 @@ class FakeEngine : public Engine {
   bool stopping_ = false;
   RequestId next_id_ = 1;
   std::map<RequestId, Active> active_;
-  std::set<RequestId> cancelled_;
+  std::map<RequestId, FinishReason> cancelled_;
+  std::vector<std::string> flushed_;
   std::size_t cancels_ = 0;
   std::optional<GenerationRequest> last_request_;
   std::thread thread_;

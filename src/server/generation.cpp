@@ -72,8 +72,12 @@ std::vector<Token> xtc_special_tokens(const Engine& engine) {
 /// Thread: safe from any thread.
 class Mailbox : public EventSink, public std::enable_shared_from_this<Mailbox> {
  public:
-  Mailbox(Engine& engine, CompletionRequest request)
-      : engine_(engine), request_(std::move(request)) {}
+  Mailbox(
+      Engine& engine, CompletionRequest request, std::string cache_namespace
+  )
+      : engine_(engine),
+        request_(std::move(request)),
+        cache_namespace_(std::move(cache_namespace)) {}
 
   /// The worker's job: prepares and submits.
   void prepare_and_submit();
@@ -104,14 +108,14 @@ class Mailbox : public EventSink, public std::enable_shared_from_this<Mailbox> {
     wake_ = std::move(wake);
   }
   /// Ends the request in the engine; its last event still comes.
-  void cancel() {
+  void cancel(FinishReason reason) {
     std::optional<RequestId> id;
     {
       const std::lock_guard lock(mutex_);
       cancel_wanted_ = true;
       id = std::exchange(id_, std::nullopt);
     }
-    if (id) engine_.cancel(*id);
+    if (id) engine_.cancel(*id, reason);
   }
   /// Nothing is taken any more, and nobody woken.
   void close() {
@@ -154,13 +158,17 @@ class Mailbox : public EventSink, public std::enable_shared_from_this<Mailbox> {
     request.stop_tokens = engine_.info().stop_tokens;
     request.logprobs = request_.logprobs;
     request.top_logprobs = request_.top_logprobs;
-    request.cache = request_.cache_prompt;
+    request.cache_read = request_.cache_read;
+    request.cache_store = request_.cache_store;
+    request.cache_namespace = cache_namespace_;
+    request.label = identity_.id;
     request.sink = shared_from_this();
     return request;
   }
 
   Engine& engine_;
   const CompletionRequest request_;
+  const std::string cache_namespace_;
   const AnswerIdentity identity_ = make_identity(engine_, request_.chat());
 
   mutable std::mutex mutex_;
@@ -201,18 +209,25 @@ void Mailbox::prepare_and_submit() {
     cancel_now = cancel_wanted_;
     if (!cancel_now) id_ = *submitted;
   }
-  if (cancel_now) engine_.cancel(*submitted);
+  if (cancel_now) engine_.cancel(*submitted, FinishReason::kCancelled);
 }
 
 class Generation : public Exchange {
  public:
-  Generation(Engine& engine, Workers& workers, CompletionRequest request)
+  Generation(
+      Engine& engine,
+      Workers& workers,
+      CompletionRequest request,
+      std::string cache_namespace
+  )
       : workers_(workers),
-        mailbox_(std::make_shared<Mailbox>(engine, std::move(request))) {}
+        mailbox_(std::make_shared<Mailbox>(
+            engine, std::move(request), std::move(cache_namespace)
+        )) {}
 
   ~Generation() override {
     mailbox_->close();
-    mailbox_->cancel();
+    mailbox_->cancel(FinishReason::kCancelled);
   }
 
   void start(std::function<void()> wake) override {
@@ -232,7 +247,7 @@ class Generation : public Exchange {
     for (Event& event : mail.events) answer_->on(std::move(event));
     if (answer_->stopped() && !answer_->done() && !cancelled_) {
       cancelled_ = true;
-      mailbox_->cancel();
+      mailbox_->cancel(FinishReason::kStop);
     }
     if (answer_->done()) {
       done_ = true;
@@ -244,7 +259,7 @@ class Generation : public Exchange {
   void fail(const ApiError& error) override {
     if (done_) return;
     done_ = true;
-    mailbox_->cancel();
+    mailbox_->cancel(FinishReason::kCancelled);
     if (answer_) {
       answer_->fail(error);
       last_ = answer_->take_output();
@@ -294,9 +309,14 @@ class Generation : public Exchange {
 }  // namespace
 
 std::unique_ptr<Exchange> make_generation(
-    Engine& engine, Workers& workers, CompletionRequest request
+    Engine& engine,
+    Workers& workers,
+    CompletionRequest request,
+    std::string cache_namespace
 ) {
-  return std::make_unique<Generation>(engine, workers, std::move(request));
+  return std::make_unique<Generation>(
+      engine, workers, std::move(request), std::move(cache_namespace)
+  );
 }
 
 }  // namespace afterglow

@@ -270,9 +270,14 @@ asio::awaitable<HttpConnection::ReadResult> HttpConnection::read_request() {
   auto message = parser.release();
   Incoming incoming;
   incoming.request.method = std::string(message.method_string());
-  incoming.request.path = decode_path(
-      std::string_view(message.target().data(), message.target().size())
+  const std::string_view target(
+      message.target().data(), message.target().size()
   );
+  incoming.request.path = decode_path(target);
+  incoming.request.query = decode_query(target);
+  incoming.request.authorization =
+      std::string(message[http::field::authorization]);
+  incoming.request.x_api_key = std::string(message["x-api-key"]);
   incoming.request.body = std::move(message.body());
   incoming.request.client = client_;
   incoming.wire.http11 = message.version() >= 11;

@@ -1,5 +1,6 @@
 #include "server/http_wire.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 
@@ -25,6 +26,23 @@ int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
+}
+
+std::string decode_percent(std::string_view text, bool plus_is_space) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const int high = hex_digit(text[i + 1]);
+      const int low = hex_digit(text[i + 2]);
+      if (high >= 0 && low >= 0) {
+        result += static_cast<char>(high * 16 + low);
+        i += 2;
+        continue;
+      }
+    }
+    result += plus_is_space && text[i] == '+' ? ' ' : text[i];
+  }
+  return result;
 }
 
 }  // namespace
@@ -112,21 +130,27 @@ std::string_view reason_phrase(unsigned status) {
 }
 
 std::string decode_path(std::string_view target) {
-  target = target.substr(0, target.find('?'));
-  std::string path;
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    if (target[i] == '%' && i + 2 < target.size()) {
-      const int high = hex_digit(target[i + 1]);
-      const int low = hex_digit(target[i + 2]);
-      if (high >= 0 && low >= 0) {
-        path += static_cast<char>(high * 16 + low);
-        i += 2;
-        continue;
-      }
-    }
-    path += target[i];
+  return decode_percent(target.substr(0, target.find('?')), false);
+}
+
+std::vector<QueryParameter> decode_query(std::string_view target) {
+  const std::size_t mark = target.find('?');
+  if (mark == std::string_view::npos) return {};
+  std::string_view rest = target.substr(mark + 1);
+  rest = rest.substr(0, rest.find('#'));
+  std::vector<QueryParameter> query;
+  while (!rest.empty()) {
+    const std::string_view piece = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(piece.size() + 1, rest.size()));
+    if (piece.empty()) continue;
+    const std::size_t equals = piece.find('=');
+    const bool has_value = equals != std::string_view::npos;
+    query.emplace_back(
+        decode_percent(piece.substr(0, equals), true),
+        has_value ? decode_percent(piece.substr(equals + 1), true) : ""
+    );
   }
-  return path;
+  return query;
 }
 
 std::string printable(std::string_view text) {

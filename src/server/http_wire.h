@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "server/exchange.h"
 
@@ -51,6 +53,14 @@ std::string_view reason_phrase(unsigned status);
 
 /// A request target's path with %XX decoded and the query cut off.
 std::string decode_path(std::string_view target);
+
+/// A name and its value in a query, both decoded.
+using QueryParameter = std::pair<std::string, std::string>;
+
+/// A request target's query, `a=b&c=d`: %XX decoded, '+' read as a space. A
+/// name without '=' has the value "". Empty pieces are left out.
+/// Source: WHATWG URL standard, application/x-www-form-urlencoded parsing.
+std::vector<QueryParameter> decode_query(std::string_view target);
 
 /// Text fit for a log line: other than printable ASCII is written as \xHH.
 std::string printable(std::string_view text);

@@ -69,6 +69,22 @@ TEST(HttpWire, PathsAreDecoded) {
   EXPECT_EQ(decode_path("/%"), "/%");
 }
 
+TEST(HttpWire, QueriesAreDecoded) {
+  using Query = std::vector<QueryParameter>;
+  EXPECT_EQ(decode_query("/a"), Query());
+  EXPECT_EQ(decode_query("/a?"), Query());
+  EXPECT_EQ(
+      decode_query("/a?id=0f%3A12&x+y=1+2%2b3&&flag&=v&e=a=b#f"),
+      (Query{
+          {"id", "0f:12"},
+          {"x y", "1 2+3"},
+          {"flag", ""},
+          {"", "v"},
+          {"e", "a=b"}})
+  );
+  EXPECT_EQ(decode_query("/?a=%4&b=%zz"), (Query{{"a", "%4"}, {"b", "%zz"}}));
+}
+
 TEST(HttpWire, LogsStayOnOneLine) {
   EXPECT_EQ(printable("/a\n\xff b"), "/a\\x0a\\xff\\x20b");
 }

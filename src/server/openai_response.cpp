@@ -112,6 +112,7 @@ json timings(const Timings& t) {
       {"cache_n", t.cache_n},
       {"cache_ram_n", t.cache_ram_n},
       {"cache_disk_n", t.cache_disk_n},
+      {"cache_store", t.cache_store},
       {"queue_ms", t.queue_ms},
       {"restore_ms", t.restore_ms},
       {"prompt_n", t.prompt_n},

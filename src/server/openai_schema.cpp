@@ -140,6 +140,15 @@ void read_stops(FieldReader& fields, CompletionRequest& request) {
   }
 }
 
+/// The fault of a member's own members is the request's.
+void pass_on(const FieldReader& inner, FieldReader& fields) {
+  if (!inner.error()) return;
+  const ApiError& error = *inner.error();
+  const std::string name = error.param;
+  // The message already begins with the quoted name.
+  fields.fail(name, error.message.substr(name.size() + 3), error.code);
+}
+
 void read_streaming(FieldReader& fields, CompletionRequest& request) {
   request.stream = fields.boolean("stream").value_or(false);
   const json* options = fields.find("stream_options");
@@ -158,11 +167,25 @@ void read_streaming(FieldReader& fields, CompletionRequest& request) {
       "include_obfuscation", "is not served: chunks are never padded", false
   );
   inner.refuse_unknown();
-  if (!inner.error()) return;
-  const ApiError& error = *inner.error();
-  const std::string name = error.param;
-  // The message already begins with the quoted name.
-  fields.fail(name, error.message.substr(name.size() + 3), error.code);
+  pass_on(inner, fields);
+}
+
+/// Whether the prompt cache is read and written for this request.
+void read_cache(FieldReader& fields, CompletionRequest& request) {
+  const bool both = fields.boolean("cache_prompt").value_or(true);
+  request.cache_read = request.cache_store = both;
+  request.cache_key = fields.text("prompt_cache_key").value_or("");
+  const json* cache = fields.find("cache");
+  if (cache == nullptr) return;
+  if (!cache->is_object()) {
+    fields.fail("cache", "must be an object");
+    return;
+  }
+  FieldReader inner(*cache, "cache.");
+  request.cache_read = inner.boolean("read").value_or(true) && both;
+  request.cache_store = inner.boolean("store").value_or(true) && both;
+  inner.refuse_unknown();
+  pass_on(inner, fields);
 }
 
 void read_max_tokens(
@@ -197,9 +220,8 @@ void read_logprobs(FieldReader& fields, CompletionRequest& request) {
 /// Fields that change nothing here and that common clients send.
 void accept_without_effect(FieldReader& fields) {
   (void)fields.text("model");
-  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) {
-    (void)fields.text(name);
-  }
+  (void)fields.text("user");
+  (void)fields.text("safety_identifier");
   const json* metadata = fields.find("metadata");
   if (metadata != nullptr && !metadata->is_object()) {
     fields.fail("metadata", "must be an object");
@@ -342,8 +364,7 @@ Parsed parse(
   read_streaming(fields, request);
   read_max_tokens(fields, defaults, request);
   read_logprobs(fields, request);
-  const auto cache = fields.boolean("cache_prompt");
-  request.cache_prompt = cache.value_or(true);
+  read_cache(fields, request);
   accept_without_effect(fields);
   refuse_unserved(fields);
   fields.refuse_unknown();

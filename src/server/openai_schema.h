@@ -42,7 +42,9 @@ struct CompletionRequest {
   bool include_usage = false;
   bool logprobs = false;
   std::size_t top_logprobs = 0;
-  bool cache_prompt = true;
+  bool cache_read = true;
+  bool cache_store = true;
+  std::string cache_key;  // prompt_cache_key
 
   bool chat() const { return std::holds_alternative<ChatPrompt>(prompt); }
 };

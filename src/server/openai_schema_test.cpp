@@ -74,7 +74,9 @@ TEST(Schema, DefaultsComeFromTheServer) {
   EXPECT_EQ(request.max_tokens, 33U);
   EXPECT_FALSE(request.stream);
   EXPECT_FALSE(request.logprobs);
-  EXPECT_TRUE(request.cache_prompt);
+  EXPECT_TRUE(request.cache_read);
+  EXPECT_TRUE(request.cache_store);
+  EXPECT_EQ(request.cache_key, "");
   EXPECT_FALSE(request.sampling.seed.has_value());
   EXPECT_EQ(request.sampling.repetition_context_size, 20U);
 }
@@ -115,10 +117,37 @@ TEST(Schema, EveryFieldReachesTheRequest) {
   EXPECT_TRUE(request.include_usage);
   EXPECT_TRUE(request.logprobs);
   EXPECT_EQ(request.top_logprobs, 3U);
-  EXPECT_FALSE(request.cache_prompt);
+  EXPECT_FALSE(request.cache_read);
+  EXPECT_FALSE(request.cache_store);
   EXPECT_EQ(
       std::get<ChatPrompt>(request.prompt).kwargs_json,
       R"({"enable_thinking":false})"
+  );
+}
+
+TEST(Schema, TheCacheIsReadAndWrittenAsAsked) {
+  struct Case {
+    const char* fields;
+    bool read;
+    bool store;
+  };
+  for (const Case& c : {
+           Case{R"("cache":{})", true, true},
+           Case{R"("cache":null)", true, true},
+           Case{R"("cache":{"store":false})", true, false},
+           Case{R"("cache":{"read":false,"store":null})", false, true},
+           Case{R"("cache":{"read":true,"store":true})", true, true},
+           Case{R"("cache_prompt":true,"cache":{"read":false})", false, true},
+           Case{R"("cache_prompt":false,"cache":{"read":true})", false, false},
+       }) {
+    for (const auto& request :
+         {good_chat(chat_body(c.fields)), good_text(text_body(c.fields))}) {
+      EXPECT_EQ(request.cache_read, c.read) << c.fields;
+      EXPECT_EQ(request.cache_store, c.store) << c.fields;
+    }
+  }
+  EXPECT_EQ(
+      good_text(text_body(R"("prompt_cache_key":"team")")).cache_key, "team"
   );
 }
 
@@ -215,6 +244,11 @@ TEST(Schema, BadFieldsOfBothEndpointsAreNamed) {
       {R"("user":{})", "user", "string"},
       {R"("metadata":"x")", "metadata", "object"},
       {R"("cache_prompt":"no")", "cache_prompt", "true or false"},
+      {R"("cache":true)", "cache", "object"},
+      {R"("cache":{"store":1})", "cache.store", "true or false"},
+      {R"("cache":{"read":"no"})", "cache.read", "true or false"},
+      {R"("cache":{"write":true})", "cache.write", "knows"},
+      {R"("prompt_cache_key":7)", "prompt_cache_key", "string"},
       {R"("n":2)", "n", "must be 1"},
       {R"("n":"1")", "n", "must be 1"},
       {R"("best_of":3)", "best_of", "must be 1"},

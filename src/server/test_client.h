@@ -64,6 +64,18 @@ class TestClient {
         std::to_string(body.size()) + "\r\n\r\n" + body
     );
   }
+  /// headers: whole lines, each ended by CR LF.
+  bool request(
+      const std::string& method,
+      const std::string& path,
+      const std::string& headers = {},
+      const std::string& body = {}
+  ) {
+    return send(
+        method + " " + path + " HTTP/1.1\r\nHost: test\r\n" + headers +
+        "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body
+    );
+  }
   /// Sends no more; still reads.
   void shutdown_write() { ::shutdown(fd_, SHUT_WR); }
   void close() {

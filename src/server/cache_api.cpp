@@ -1,0 +1,86 @@
+#include "server/cache_api.h"
+
+#include <algorithm>
+#include <boost/beast/core/string.hpp>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "server/field_reader.h"
+
+namespace afterglow {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// The members of query and body as one object.
+std::variant<json, ApiError> members_of(
+    const HttpRequest& request, const JsonLimits& limits
+) {
+  json members = json::object();
+  if (request.body.find_first_not_of(" \t\r\n") != std::string::npos) {
+    const auto parsed = parse_json_body(request.body, limits);
+    if (!parsed.ok()) {
+      ApiError error = to_api_error(parsed.error());
+      error.code = "invalid_json";
+      return error;
+    }
+    if (!parsed->is_object() && !parsed->is_null()) {
+      return invalid_field(
+          "", "the body must be a JSON object", "invalid_json"
+      );
+    }
+    if (parsed->is_object()) members = *parsed;
+  }
+  for (const auto& [name, value] : request.query) {
+    if (members.contains(name)) {
+      return invalid_field(name, "'" + name + "' is given twice");
+    }
+    members[name] = value;
+  }
+  return members;
+}
+
+void read_entry(FieldReader& fields, TakesEntry takes, CacheCall& call) {
+  if (takes == TakesEntry::kNo) return;
+  const auto id = fields.text("id");
+  if (!id) {
+    if (takes == TakesEntry::kMust) fields.fail("id", "is missing");
+    return;
+  }
+  auto name = parse_entry_name(*id);
+  if (name.ok()) {
+    call.entry = *std::move(name);
+  } else {
+    fields.fail("id", "is no entry's id: " + name.error().message);
+  }
+}
+
+}  // namespace
+
+std::string api_key_of(const HttpRequest& request) {
+  constexpr std::string_view kBearer = "Bearer ";
+  std::string_view value = request.authorization;
+  if (value.empty()) return request.x_api_key;
+  if (boost::beast::iequals(value.substr(0, kBearer.size()), kBearer)) {
+    value.remove_prefix(kBearer.size());
+    value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+  }
+  return std::string(value);
+}
+
+std::variant<CacheCall, ApiError> parse_cache_call(
+    const HttpRequest& request, TakesEntry takes, const JsonLimits& limits
+) {
+  auto members = members_of(request, limits);
+  if (auto* error = std::get_if<ApiError>(&members)) return std::move(*error);
+  FieldReader fields(std::get<json>(members));
+  CacheCall call;
+  read_entry(fields, takes, call);
+  call.cache_key = fields.text("prompt_cache_key").value_or("");
+  fields.refuse_unknown();
+  if (fields.error()) return *fields.error();
+  return call;
+}
+
+}  // namespace afterglow

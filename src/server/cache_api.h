@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "kv/entry_name.h"
+#include "server/api_error.h"
+#include "server/exchange.h"
+#include "server/json_body.h"
+
+namespace afterglow {
+
+/// The key a client shows: of `Authorization: Bearer KEY`, or the whole value
+/// of another scheme, else of `x-api-key`. "": none. Nothing checks it; it
+/// only tells clients apart.
+std::string api_key_of(const HttpRequest& request);
+
+/// What a request to a cache endpoint names.
+struct CacheCall {
+  std::optional<EntryName> entry;  // `id`
+  std::string cache_key;           // `prompt_cache_key`
+};
+
+/// Whether an endpoint acts on one entry.
+enum class TakesEntry { kNo, kMay, kMust };
+
+/// Reads a call's members from query and body (an object; nothing and null
+/// stand for an empty one). Each may be given once; others are refused.
+std::variant<CacheCall, ApiError> parse_cache_call(
+    const HttpRequest& request, TakesEntry takes, const JsonLimits& limits
+);
+
+}  // namespace afterglow
