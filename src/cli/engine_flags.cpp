@@ -1,6 +1,8 @@
 #include "cli/engine_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "cli/default_model.h"
@@ -28,6 +30,18 @@ void add_size(
           help
       )
       ->type_name("SIZE");
+}
+
+/// A fraction of a nanosecond is cut off; a time to live is at least one.
+std::chrono::nanoseconds to_ttl(double seconds) {
+  constexpr double kMost = 9e9;  // within what 64 bits of nanoseconds hold
+  if (!(seconds >= 0 && seconds <= kMost)) {
+    throw CLI::ValidationError(
+        "--prompt-cache-ttl", "must be between 0 and 9000000000 seconds"
+    );
+  }
+  const std::chrono::nanoseconds ttl(static_cast<std::int64_t>(seconds * 1e9));
+  return seconds > 0 && ttl.count() == 0 ? std::chrono::nanoseconds(1) : ttl;
 }
 
 }  // namespace
@@ -104,6 +118,21 @@ void add_cache_flags(CLI::App& command, EngineOptions& options) {
       options.prompt_cache_disk_bytes,
       "Most disk it may take (default: 20 GiB or 10 % of what is free)"
   );
+  add_size(
+      command,
+      "--prompt-cache-daily-writes",
+      options.prompt_cache_daily_writes,
+      "Most bytes all servers on the directory write a day (default: no limit)"
+  );
+  command
+      .add_option_function<double>(
+          "--prompt-cache-ttl",
+          [&options](const double& seconds) {
+            options.prompt_cache_ttl = to_ttl(seconds);
+          },
+          "Forget prompts not used for this long (default and 0: never)"
+      )
+      ->type_name("SECONDS");
   add_size(
       command,
       "--memory-limit",

@@ -210,6 +210,11 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_cache_flags(*command, flags->engine);
+  command->add_flag(
+      "--cache-namespaces",
+      flags->engine.cache_namespaces,
+      "Clients with different API keys or prompt_cache_keys share no prompts"
+  );
   command
       ->add_option(
           "--decode-concurrency",
