@@ -205,6 +205,26 @@ Status read_block_kv(
   return {};
 }
 
+Result<AnyHead> read_any_head(const BlockId& name, const File& file) {
+  Result<FileInfo> info = file.info();
+  if (!info) {
+    return info.error();
+  }
+  auto bytes = read_head_bytes(file, info->bytes);
+  if (!bytes) {
+    return bytes.error();
+  }
+  auto key = key_of_head(*bytes);
+  if (!key) {
+    return key.error();
+  }
+  auto head = decode_block_head(*key, name, *bytes, info->bytes);
+  if (!head) {
+    return head.error();
+  }
+  return AnyHead{std::move(*key), std::move(*head)};
+}
+
 Result<ForeignHead> read_foreign_head(const File& file) {
   Result<FileInfo> info = file.info();
   if (!info) {

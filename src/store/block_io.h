@@ -40,6 +40,15 @@ Status read_block_kv(
     const ModelKey& key, const BlockHead& head, const File& file, Page& page
 );
 
+/// A block file's head and the model that it names itself.
+struct AnyHead {
+  ModelKey key;
+  BlockHead head;
+};
+
+/// The same as read_block_head for a file of any model.
+Result<AnyHead> read_any_head(const BlockId& name, const File& file);
+
 /// The parent and start of a block file of any model.
 Result<ForeignHead> read_foreign_head(const File& file);
 

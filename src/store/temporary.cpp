@@ -19,6 +19,31 @@ std::string unique_name() {
          std::to_string(counter.fetch_add(1));
 }
 
+/// Counts the files that nobody holds and for which visit(name) is true.
+template <class Visit>
+Result<std::size_t> count_dead(FileSystem& files, Visit visit) {
+  Result<std::vector<std::string>> found = files.list(names::kTemporary);
+  if (!found) {
+    if (found.error().code == Code::kNotFound) {
+      return std::size_t{0};
+    }
+    return found.error();
+  }
+  std::size_t count = 0;
+  for (const std::string& base : *found) {
+    std::string name = std::string(names::kTemporary) + "/" + base;
+    Result<std::unique_ptr<File>> file = files.open(name);
+    if (!file) {
+      continue;  // gone already, or nothing of ours
+    }
+    Result<bool> dead = (*file)->try_lock();
+    if (dead && *dead && visit(name)) {
+      ++count;
+    }
+  }
+  return count;
+}
+
 }  // namespace
 
 Result<Temporary> Temporary::create(FileSystem& files) {
@@ -74,24 +99,14 @@ Status replace_file(
   return files.sync_directory(directory);
 }
 
+Result<std::size_t> count_dead_temporaries(FileSystem& files) {
+  return count_dead(files, [](const std::string&) { return true; });
+}
+
 Result<std::size_t> remove_dead_temporaries(FileSystem& files) {
-  Result<std::vector<std::string>> found = files.list(names::kTemporary);
-  if (!found) {
-    return found.error();
-  }
-  std::size_t removed = 0;
-  for (const std::string& base : *found) {
-    std::string name = std::string(names::kTemporary) + "/" + base;
-    Result<std::unique_ptr<File>> file = files.open(name);
-    if (!file) {
-      continue;  // gone already, or nothing of ours
-    }
-    Result<bool> dead = (*file)->try_lock();
-    if (dead && *dead && files.remove(name)) {
-      ++removed;
-    }
-  }
-  return removed;
+  return count_dead(files, [&](const std::string& name) {
+    return files.remove(name).ok();
+  });
 }
 
 }  // namespace afterglow

@@ -42,6 +42,9 @@ Status replace_file(
     std::string_view text
 );
 
+/// How many files in v1/tmp nobody holds: a writer died.
+Result<std::size_t> count_dead_temporaries(FileSystem& files);
+
 /// Removes the temporaries of dead writers; returns how many.
 Result<std::size_t> remove_dead_temporaries(FileSystem& files);
 
