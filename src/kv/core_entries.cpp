@@ -29,6 +29,10 @@ void Core::put_record(Node& node, const EntryRecord& record) {
   entry->hits = std::max(entry->hits, record.hits);
   if (newer) {
     entries_.set_ttl(entry, record.ttl_ns);
+  }
+  bool decided_alike = record.pin_time_ns == entry->pin_time_ns;
+  if (decided_alike ? newer : record.pin_time_ns > entry->pin_time_ns) {
+    entry->pin_time_ns = record.pin_time_ns;
     pin(*entry, record.pinned);
   }
   // An entry made for want of this one has done its work.
@@ -52,6 +56,7 @@ EntryRecord Core::record(const Entry& entry) {
   record.last_use_ns = entry.last_use_ns;
   record.hits = entry.hits;
   record.pinned = entry.pinned;
+  record.pin_time_ns = entry.pin_time_ns;
   record.ttl_ns = entry.ttl_ns;
   return record;
 }
@@ -88,6 +93,7 @@ bool Core::set_pinned(
   if (!entry) {
     return false;
   }
+  entry->pin_time_ns = std::max(entry->pin_time_ns, now_ns());
   pin(*entry, pinned);
   entries_.touch(entry, now_ns());
   tidy();

@@ -353,6 +353,33 @@ TEST(Disk, TheNewestLastUseWins) {
   EXPECT_EQ(f.stats().entries, 1u);
 }
 
+TEST(Disk, TheNewestDecisionToPinWinsOverAnyUse) {
+  OnDisk f;
+  auto path = path_of(F::tokens(200, 1));
+  f.add(path[0]);
+  EntryRecord record;
+  record.path = {path[0]->id};
+  record.length = 200;
+  record.last_use_ns = 40;
+  record.pinned = true;
+  record.pin_time_ns = 20;
+  f.cache.merge_entries(std::span(&record, 1));
+  record.pinned = false;
+  record.last_use_ns = 60;
+  record.pin_time_ns = 10;  // an older decision, used since
+  f.cache.merge_entries(std::span(&record, 1));
+  EXPECT_TRUE(f.cache.entries().at(0).pinned);
+  EXPECT_EQ(f.cache.entries().at(0).pin_time_ns, 20);
+  EXPECT_EQ(f.cache.entries().at(0).last_use_ns, 60);
+  record.last_use_ns = 30;
+  record.pin_time_ns = 50;  // a newer one, not used since
+  f.cache.merge_entries(std::span(&record, 1));
+  EXPECT_FALSE(f.cache.entries().at(0).pinned);
+  EXPECT_EQ(f.cache.entries().at(0).last_use_ns, 60);
+  EXPECT_TRUE(f.cache.set_pinned(path[0]->id, 200, true));
+  EXPECT_EQ(f.cache.entries().at(0).pin_time_ns, *f.time);
+}
+
 TEST(Disk, EvictionTakesTheOldestFromItsEndChildrenFirst) {
   OnDisk f;
   TokenList a = F::tokens(3 * 256, 1);

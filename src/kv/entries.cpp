@@ -158,6 +158,7 @@ void Entries::shorten(Entry* entry, Node* node) {
       set_type(same, entry->type);
     }
     set_pinned(same, same->pinned || entry->pinned);
+    same->pin_time_ns = std::max(same->pin_time_ns, entry->pin_time_ns);
     touch(same, std::max(same->last_use_ns, entry->last_use_ns));
     same->hits += entry->hits;
     drop(entry);

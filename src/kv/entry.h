@@ -23,6 +23,7 @@ struct Entry {
   std::uint64_t hits = 0;
   std::int64_t ttl_ns = 0;
   bool pinned = false;
+  std::int64_t pin_time_ns = 0;
   /// Made for a block found on disk, until someone uses or names it.
   bool found = false;
   /// The last node whose page this entry keeps in RAM; null: none.

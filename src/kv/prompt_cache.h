@@ -57,7 +57,8 @@ struct EntryRecord {
   std::int64_t last_use_ns = 0;  // Unix time
   std::uint64_t hits = 0;
   bool pinned = false;
-  std::int64_t ttl_ns = 0;  // 0: none
+  std::int64_t pin_time_ns = 0;  // when pinned was decided; 0: never
+  std::int64_t ttl_ns = 0;       // 0: none
 };
 
 /// What left the cache, by reason.
@@ -119,6 +120,8 @@ class Match {
   /// Tokens that agree with the prompt; the last block may agree in part.
   std::size_t tokens() const { return tokens_; }
   const std::vector<PathBlock>& path() const { return path_; }
+  /// Below which the path lies. Requires: it is not empty.
+  const BlockId& root() const { return path_.front().block->parent; }
 
  private:
   friend class PromptCache;
@@ -181,11 +184,16 @@ class PromptCache {
 
   // The generation thread.
 
-  /// The longest known prefix of the prompt below root, exact to the token.
+  /// The longest known prefix of the prompt below root, exact to the token;
+  /// or below the other root, where that is longer.
   /// Counts as a use of the entries on its way when it is at least
   /// min_match_tokens long. Cost grows with the prompt, not with the entries.
   /// Never finds what only expired entries cover.
-  Match lookup(const BlockId& root, std::span<const Token> prompt);
+  Match lookup(
+      const BlockId& root,
+      std::span<const Token> prompt,
+      const std::optional<BlockId>& other = {}
+  );
 
   /// Starts recording a sequence whose first `prefix.size()` blocks (all
   /// full, pages in RAM) are reused.
@@ -268,7 +276,8 @@ class PromptCache {
   /// only they covered come from take_superseded.
   std::size_t expire();
 
-  /// Adds or refreshes entries (from a manifest); the newest last use wins.
+  /// Adds or refreshes entries (from a manifest); the newest last use wins,
+  /// and for pinned the newest decision.
   /// Blocks not yet known are remembered until add_disk_block names them.
   void merge_entries(std::span<const EntryRecord> records);
 
@@ -280,8 +289,9 @@ class PromptCache {
       const;
   CacheStats stats() const;
   /// Pins the entry of that length, making it where the blocks are known, or
-  /// unpins it. Counts as a use, so that of several processes' decisions the
-  /// latest wins. False when there is no such block (below root) or entry.
+  /// unpins it. Counts as a use; of several processes' decisions the latest
+  /// wins, whoever used the entry since. False when there is no such block
+  /// (below root) or entry.
   bool set_pinned(
       const BlockId& last_block,
       std::size_t length,

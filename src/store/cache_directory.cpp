@@ -203,6 +203,7 @@ Result<bool> CacheDirectory::set_pinned(const StoredEntry& entry, bool pinned) {
   }
   at->record.pinned = pinned;
   at->record.last_use_ns = unix_now_ns();
+  at->record.pin_time_ns = at->record.last_use_ns;
   if (Status made = files_->make_directory(names::kTemporary); !made) {
     return made.error();
   }

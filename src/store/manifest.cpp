@@ -98,6 +98,10 @@ std::optional<ManifestEntry> parse_entry(const Json& in, std::int64_t now_ns) {
   );
   entry.record.hits = *hits;
   entry.record.pinned = pinned->get<bool>();
+  entry.record.pin_time_ns = static_cast<std::int64_t>(std::min(
+      unsigned_field(in, "pin_time_ns").value_or(0),
+      static_cast<std::uint64_t>(now_ns)
+  ));
   constexpr auto kMaxTtl =
       static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   entry.record.ttl_ns = static_cast<std::int64_t>(std::min(*ttl, kMaxTtl));
@@ -160,8 +164,11 @@ std::string format_manifest(const Manifest& manifest) {
         {"hits", record.hits},
         {"pinned", record.pinned},
         {"ttl_ns", not_negative(record.ttl_ns)},
-        {"path", std::move(path)},
     });
+    if (record.pin_time_ns > 0) {
+      entries.back()["pin_time_ns"] = record.pin_time_ns;
+    }
+    entries.back()["path"] = std::move(path);
   }
   Json out;
   out["version"] = kVersion;
@@ -199,6 +206,7 @@ Result<Manifest> parse_manifest(std::string_view text, std::int64_t now_ns) {
 
 Manifest merge_manifests(const Manifest& a, const Manifest& b) {
   std::map<EntryKey, const ManifestEntry*> newest;
+  std::map<EntryKey, const ManifestEntry*> decided;
   for (const Manifest* source : {&a, &b}) {
     for (const ManifestEntry& entry : source->entries) {
       const ManifestEntry*& held = newest[key_of(entry)];
@@ -206,11 +214,21 @@ Manifest merge_manifests(const Manifest& a, const Manifest& b) {
           entry.record.last_use_ns >= held->record.last_use_ns) {
         held = &entry;
       }
+      const ManifestEntry*& last = decided[key_of(entry)];
+      if (last == nullptr ||
+          entry.record.pin_time_ns > last->record.pin_time_ns) {
+        last = &entry;
+      }
     }
   }
   Manifest merged;
   for (const auto& [key, entry] : newest) {
-    merged.entries.push_back(*entry);
+    EntryRecord& record = merged.entries.emplace_back(*entry).record;
+    const EntryRecord& decision = decided.at(key)->record;
+    if (decision.pin_time_ns > record.pin_time_ns) {
+      record.pinned = decision.pinned;
+      record.pin_time_ns = decision.pin_time_ns;
+    }
   }
   absorb_prefixes(merged.entries);
   return merged;

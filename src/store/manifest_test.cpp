@@ -140,6 +140,27 @@ TEST(Manifest, TheNewerUseWins) {
   }
 }
 
+TEST(Manifest, TheNewerDecisionToPinWinsOverANewerUse) {
+  ManifestEntry used = entry({1}, 100, 30);
+  ManifestEntry decided = entry({1}, 100, 20);
+  for (bool pinned : {true, false}) {
+    used.record.pinned = !pinned;
+    used.record.pin_time_ns = 10;
+    decided.record.pinned = pinned;
+    decided.record.pin_time_ns = 20;
+    for (auto [a, b] : {std::pair(used, decided), std::pair(decided, used)}) {
+      Manifest merged = merge_manifests({{a}}, {{b}});
+      ASSERT_EQ(merged.entries.size(), 1u);
+      EXPECT_EQ(merged.entries[0].record.pinned, pinned);
+      EXPECT_EQ(merged.entries[0].record.pin_time_ns, 20);
+      EXPECT_EQ(merged.entries[0].record.last_use_ns, 30);
+      auto again = parse_manifest(format_manifest(merged), kNow);
+      ASSERT_TRUE(again);
+      EXPECT_EQ(again->entries[0].record.pin_time_ns, 20);
+    }
+  }
+}
+
 TEST(Manifest, PrefixesAreAbsorbedUnlessPinnedOrSystem) {
   ManifestEntry longer = entry({1, 2}, 400, 1);
   ManifestEntry prefix = entry({1}, 256, 2);
