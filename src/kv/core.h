@@ -41,7 +41,9 @@ class Core {
     std::size_t tokens = 0;
     std::vector<NodePtr> nodes;  // used until released
   };
-  Found lookup(const BlockId& root, Tokens prompt);
+  Found lookup(
+      const BlockId& root, const std::optional<BlockId>& other, Tokens prompt
+  );
   void release(std::span<const NodePtr> nodes);
   void start(
       TrailState& trail,
@@ -113,6 +115,7 @@ class Core {
 
   std::int64_t now_ns();
   void use(Node& node);
+  Found walk(const BlockId& root, Tokens prompt);
   void touch_way(const Found& found);
   Node* place(const BlockPtr& block, const PagePtr& page, Node* parent);
   bool has_room() const;

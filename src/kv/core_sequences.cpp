@@ -9,10 +9,8 @@ void Core::use(Node& node) {
   tree_.change(node, [&] { ++node.uses; });
 }
 
-Core::Found Core::lookup(const BlockId& root, Tokens prompt) {
+Core::Found Core::walk(const BlockId& root, Tokens prompt) {
   Found found;
-  ++counts_.lookups;
-  drop_expired();
   Node* node = tree_.find(root);
   if (!node || !node->root) {
     return found;
@@ -33,6 +31,21 @@ Core::Found Core::lookup(const BlockId& root, Tokens prompt) {
       break;
     }
     node = next.node;
+  }
+  return found;
+}
+
+Core::Found Core::lookup(
+    const BlockId& root, const std::optional<BlockId>& other, Tokens prompt
+) {
+  ++counts_.lookups;
+  drop_expired();
+  Found found = walk(root, prompt);
+  if (other) {
+    Found beside = walk(*other, prompt);
+    if (beside.tokens > found.tokens) {
+      found = std::move(beside);
+    }
   }
   for (NodePtr& used : found.nodes) {
     use(*used);

@@ -117,5 +117,33 @@ TEST(Lookup, AUseKeepsTheEntryThatIsReusedInPart) {
   EXPECT_EQ(f.found(F::tokens(300, 2)), 0u);
 }
 
+TEST(Lookup, OfTwoRootsTheLongerMatchWinsAndTheFirstATie) {
+  F f;
+  BlockId other;
+  other.bytes.fill(9);
+  TokenList all = F::tokens(700, 1);
+  auto insert_below = [&](const BlockId& root, std::size_t length) {
+    Trail trail = f.cache.start(root, {}, {});
+    F::extend(trail, all, length);
+  };
+  auto root_and_tokens = [&] {
+    Match match = f.cache.lookup(F::root(), all, other);
+    return std::make_pair(match.root(), match.tokens());
+  };
+  insert_below(other, 300);
+  EXPECT_EQ(f.found(all), 0u);
+  EXPECT_EQ(root_and_tokens(), std::make_pair(other, std::size_t{300}));
+  insert_below(F::root(), 300);
+  EXPECT_EQ(root_and_tokens(), std::make_pair(F::root(), std::size_t{300}));
+  insert_below(other, 301);
+  CacheStats before = f.stats();
+  EXPECT_EQ(root_and_tokens(), std::make_pair(other, std::size_t{301}));
+  // One lookup, one hit, though two roots were looked below.
+  EXPECT_EQ(f.stats().lookups - before.lookups, 1u);
+  EXPECT_EQ(f.stats().hits - before.hits, 1u);
+  EXPECT_EQ(f.stats().hit_tokens - before.hit_tokens, 301u);
+  f.cache.verify();
+}
+
 }  // namespace
 }  // namespace afterglow

@@ -44,10 +44,14 @@ PromptCache::PromptCache(
 
 PromptCache::~PromptCache() = default;
 
-Match PromptCache::lookup(const BlockId& root, std::span<const Token> prompt) {
+Match PromptCache::lookup(
+    const BlockId& root,
+    std::span<const Token> prompt,
+    const std::optional<BlockId>& other
+) {
   Match match;
   Impl::Lock lock(*impl_);
-  kv::Core::Found found = impl_->core.lookup(root, prompt);
+  kv::Core::Found found = impl_->core.lookup(root, other, prompt);
   match.cache_ = this;
   match.tokens_ = found.tokens;
   match.nodes_ = std::move(found.nodes);
