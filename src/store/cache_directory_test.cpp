@@ -188,6 +188,27 @@ TEST(CacheDirectoryList, AnEntryEndsWhereABlockIsMissing) {
   EXPECT_EQ(contents.orphans, std::vector<BlockId>{ids[3]});
 }
 
+TEST(CacheDirectoryList, AnEntryOnItsWayToDiskLeavesNoOther) {
+  MemoryDisk disk;
+  auto tokens = make_tokens(kPageTokens + 100, 1);
+  Process process(
+      disk.file_system(), ProcessOptions{.tail_delay = std::chrono::hours(1)}
+  );
+  process.serve(tokens, {{EntryType::kSystem, tokens.size()}});
+  CacheDirectory directory = open(disk);
+  // The full block is there and listed, its tail waits.
+  ASSERT_TRUE(eventually([&] {
+    CacheContents contents = read(directory);
+    return contents.entries.size() == 1 && contents.entries[0].listed;
+  }));
+  EXPECT_EQ(read(directory).entries[0].record.length, kPageTokens);
+  ASSERT_TRUE(process.flush().complete);
+  CacheContents contents = read(directory);
+  ASSERT_EQ(contents.entries.size(), 1u);
+  EXPECT_EQ(contents.entries[0].record.length, tokens.size());
+  EXPECT_EQ(contents.entries[0].record.type, EntryType::kSystem);
+}
+
 TEST(CacheDirectoryVerify, AWholeCacheHasNoDamage) {
   MemoryDisk disk;
   fill(disk, make_tokens(3 * kPageTokens + 70, 1));

@@ -163,6 +163,18 @@ Result<std::uint64_t> ManifestKeeper::save(DiskTransaction& lock) {
   }
   Manifest mine;
   for (EntryRecord& record : context_.cache.entries()) {
+    bool is_whole = std::all_of(
+        record.path.begin(),
+        record.path.end(),
+        [&](const BlockId& id) { return stored->count(id) > 0; }
+    );
+    if (!is_whole) {
+      // Its beginning alone is listed until the rest is on disk, and must not
+      // stay as an entry of its own beside the whole one.
+      record.type = EntryType::kAssistant;
+      record.pinned = false;
+      record.pin_time_ns = 0;
+    }
     mine.entries.push_back({context_.folder, std::move(record)});
   }
   keep_stored(mine, context_.folder, *stored);
