@@ -23,7 +23,13 @@ void add_cache_command(CLI::App& app, Action& action) {
       "cache", "Look into a prompt-cache directory and tidy it"
   );
   cache->require_subcommand(1);
-  (void)action;
+  add_cache_list(*cache, action);
+  add_cache_show(*cache, action);
+  add_cache_verify(*cache, action);
+  add_cache_prune(*cache, action);
+  add_cache_clear(*cache, action);
+  add_cache_pin(*cache, action);
+  add_cache_unpin(*cache, action);
 }
 
 }  // namespace afterglow
