@@ -37,15 +37,21 @@ int run_command(int argc, char** argv) {
   Action action;
   add_serve_command(app, action);
   add_generate_command(app, action);
+  add_cache_command(app, action);
 
-  if (argc > 1 && unknown_command(app, argv[1])) {
-    std::fprintf(
-        stderr,
-        "afterglow: there is no command '%s'; the commands are: %s\n",
-        argv[1],
-        command_names(app).c_str()
-    );
-    return 2;
+  const CLI::App* parent = &app;
+  for (int i = 1; i < argc && !parent->get_subcommands({}).empty(); ++i) {
+    if (unknown_command(*parent, argv[i])) {
+      std::fprintf(
+          stderr,
+          "afterglow: there is no command '%s'; the commands are: %s\n",
+          argv[i],
+          command_names(*parent).c_str()
+      );
+      return 2;
+    }
+    if (argv[i][0] == '\0' || argv[i][0] == '-') break;
+    parent = parent->get_subcommand(argv[i]);
   }
   try {
     app.parse(argc, argv);
