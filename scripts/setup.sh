@@ -15,7 +15,9 @@ build_packages=(
   libssl-dev libxxhash-dev ninja-build nlohmann-json3-dev pkg-config
   prometheus-cpp-dev python3 python3-venv
 )
-test_packages=(ccache clang-format-14 libbenchmark-dev)
+test_packages=(
+  ccache clang clang-format-14 libbenchmark-dev libclang-rt-14-dev
+)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 fail() {

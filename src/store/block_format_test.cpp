@@ -249,6 +249,72 @@ TEST_F(BlockFormat, EachWrongFieldHasItsMessage) {
   );
 }
 
+TEST_F(BlockFormat, EachWrongFieldOfTheTokensHasItsMessage) {
+  EXPECT_EQ(
+      header_error("\"shape\":[256]", "\"shape\":[255]"),
+      "tokens: shape is not the model's"
+  );
+  EXPECT_EQ(
+      header_error("\"shape\":[256]", "\"shape\":[1,256]"),
+      "tokens: shape is not the model's"
+  );
+  EXPECT_EQ(header_error("[0,1024]", "[1,1024]"), "tokens: a gap before it");
+  EXPECT_EQ(
+      header_error("[0,1024]", "[0,1023]"),
+      "tokens: data_offsets do not fit the shape"
+  );
+  // A token that is none, with sums that are right.
+  std::uint64_t length;
+  std::memcpy(&length, bytes_.data(), 8);
+  auto words = std::span(bytes_).subspan(8 + length, kTokenBytes);
+  auto sum_text = [&] {
+    std::array<char, 17> text;
+    std::snprintf(
+        text.data(),
+        text.size(),
+        "%016llx",
+        static_cast<unsigned long long>(xxh3_64(words))
+    );
+    return std::string(text.data());
+  };
+  std::string before = sum_text();
+  words[2 * 4 + 3] = std::byte{0x80};
+  EXPECT_EQ(header_error(before, sum_text()), "tokens: not 3 ids, then zeros");
+}
+
+TEST_F(BlockFormat, EachMissingPartHasItsMessage) {
+  std::uint64_t length;
+  std::memcpy(&length, bytes_.data(), 8);
+  std::string json(reinterpret_cast<const char*>(bytes_.data()) + 8, length);
+  std::size_t last = json.find(",\"layers.1.v\"");
+  std::size_t end = json.find("}}", last) + 1;
+  EXPECT_EQ(
+      header_error(json.substr(last, end - last), ""),
+      "tensors: 4, the model has 5"
+  );
+  EXPECT_EQ(
+      header_error("\"format\":", "\"farmat\":"),
+      "metadata: does not begin with sum and format"
+  );
+  EXPECT_EQ(
+      header_error(",\"start\":\"512\"", ""),
+      "metadata: not the keys of format 1"
+  );
+  std::size_t comma = json.find(',', json.find("\"sums\":"));
+  EXPECT_EQ(
+      header_error(
+          json.substr(comma - 16, 17), json.substr(comma - 16, 16) + ";"
+      ),
+      "sums: not comma-separated hex"
+  );
+  // A header that ends before the 32 digits of its sum.
+  std::uint64_t shorter = kSumOffset + kSumDigits - 8 - 1;
+  Bytes bytes = bytes_;
+  std::memcpy(bytes.data(), &shorter, 8);
+  EXPECT_EQ(message(bytes, Code::kCorrupt), "header: too short for its sum");
+  EXPECT_EQ(message(Bytes(7), Code::kCorrupt), "file: 7 bytes are no block");
+}
+
 TEST_F(BlockFormat, SumsAreCheckedTensorByTensor) {
   std::size_t kv = bytes_.size() - key_.layout.block_bytes(64);
   Bytes bytes = bytes_;

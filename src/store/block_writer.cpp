@@ -35,10 +35,7 @@ bool is_out_of_order(Code code) {
 
 }  // namespace
 
-void BlockWriter::publish(
-    std::span<const PromptCache::Dirty> blocks, std::uint64_t clears
-) {
-  clears_ = clears;
+void BlockWriter::publish(std::span<const PromptCache::Dirty> blocks) {
   std::uint64_t bound = kBatchBytes;
   if (context_.options.disk_bytes != 0) {
     bound = std::min(bound, context_.options.disk_bytes / kBatchShare);
@@ -250,16 +247,6 @@ void BlockWriter::link_all(DiskTransaction& lock, std::vector<Item>& items) {
   }
   if (Status noticed = space_.notice_others(lock); !noticed) {
     return fail_all(noticed.error());
-  }
-  if (context_.clears != clears_) {
-    // Those that are still wanted come again.
-    for (Item& item : items) {
-      if (item.fate == Fate::kPending) {
-        bool is_wanted = context_.cache.requeue(item.block().id);
-        item.fate = is_wanted ? Fate::kRequeued : Fate::kFailed;
-      }
-    }
-    return;
   }
   std::uint64_t wanted = 0;
   for (const Item& item : items) {

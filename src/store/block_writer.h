@@ -26,11 +26,8 @@ class BlockWriter {
   )
       : context_(context), space_(space), on_failed_(std::move(on_failed)) {}
 
-  /// clears: StoreContext::clears before the blocks were taken.
   /// Requires: parents come before children.
-  void publish(
-      std::span<const PromptCache::Dirty> blocks, std::uint64_t clears
-  );
+  void publish(std::span<const PromptCache::Dirty> blocks);
 
  private:
   enum class Fate { kPending, kLinked, kFailed, kRequeued };
@@ -77,7 +74,6 @@ class BlockWriter {
   DiskSpace& space_;
   const std::function<void(const BlockId&)> on_failed_;
   bool has_directories_ = false;
-  std::uint64_t clears_ = 0;    // before the blocks at hand were taken
   std::uint64_t written_ = 0;   // bytes of the batch at hand
   std::uint64_t reserved_ = 0;  // for it, of the day's allowance
   bool is_capped_ = false;

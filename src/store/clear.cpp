@@ -89,7 +89,6 @@ Result<std::uint64_t> clear_blocks(
   if (!lock) {
     return lock.error();
   }
-  ++context.clears;
   std::vector<BlockId> doomed = context.cache.clear(root);
   auto strangers = find_strangers(context);
   if (!strangers) {

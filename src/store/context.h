@@ -34,9 +34,6 @@ class StoreContext {
   PagePool& pool;
   /// Set once; every loop of every thread looks at it.
   std::atomic<bool> stopping{false};
-  /// Raised by clear, under the directory's lock: what was taken to be written
-  /// before may be unwanted.
-  std::atomic<std::uint64_t> clears{0};
 
   /// The block's file, relative to the root.
   std::string file_of(const BlockId& id) const;

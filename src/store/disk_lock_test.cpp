@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/hash.h"
 #include "base/memory_file_system.h"
 
@@ -21,6 +23,17 @@ TEST(DiskLock, StateComesBack) {
   auto parsed = parse_disk_state(format_disk_state(state));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(*parsed, state);
+}
+
+TEST(DiskLock, TheGoldenLineOfFormat2IsWrittenAlike) {
+  DiskState state{123456789, 42, 1700000000000000000, 20000, 77};
+  std::ifstream in(
+      std::string(AFTERGLOW_SOURCE_DIR) + "/src/store/testdata/lock2"
+  );
+  ASSERT_TRUE(in);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(format_disk_state(state), text);
+  EXPECT_EQ(text.size(), 170u);
 }
 
 TEST(DiskLock, EveryFlippedOrMissingByteIsDamage) {

@@ -125,13 +125,14 @@ Result<std::set<BlockId>> ManifestKeeper::stored_blocks() {
   return stored;
 }
 
-Result<std::uint64_t> ManifestKeeper::save() {
+Result<std::uint64_t> ManifestKeeper::save(DiskSpace& space) {
   Result<std::uint64_t> saved = std::uint64_t{0};
   {
     auto lock = DiskTransaction::begin(*context_.files, [&] {
       return context_.stopping.load();
     });
-    saved = lock ? save(*lock) : Result<std::uint64_t>(lock.error());
+    Status noticed = lock ? space.notice_others(*lock) : Status(lock.error());
+    saved = noticed ? save(*lock) : Result<std::uint64_t>(noticed.error());
   }
   index_news();
   return saved;

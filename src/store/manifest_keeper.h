@@ -10,6 +10,7 @@
 #include "store/block_index.h"
 #include "store/context.h"
 #include "store/disk_lock.h"
+#include "store/disk_space.h"
 #include "store/manifest.h"
 
 namespace afterglow {
@@ -30,8 +31,9 @@ class ManifestKeeper {
   void load_if_changed();
 
   /// Merges the cache's entries and the file's, both ways. Returns the bytes
-  /// written, 0 when the file had it all.
-  Result<std::uint64_t> save();
+  /// written, 0 when the file had it all. Before, blocks that others removed
+  /// are noticed.
+  Result<std::uint64_t> save(DiskSpace& space);
   /// The same within a transaction; what others added to the file is indexed
   /// with the next load_if_changed or save.
   Result<std::uint64_t> save(DiskTransaction& lock);

@@ -117,11 +117,13 @@ TEST(StoreClear, ABlockThatIsBeingWrittenDoesNotComeBack) {
   auto files = disk.file_system();
   Process* cleared_by = nullptr;
   std::atomic<bool> armed{false};
+  std::atomic<bool> is_served{false};
   Process process(make_faulty_file_system(
       disk.file_system(),
       [&](auto operation, auto name) -> std::optional<Error> {
         if (operation == "sync" && name.starts_with("v1/tmp") &&
             armed.exchange(false)) {
+          EXPECT_TRUE(eventually([&] { return is_served.load(); }));
           EXPECT_TRUE(cleared_by->store().clear({}));
         }
         return std::nullopt;
@@ -132,6 +134,7 @@ TEST(StoreClear, ABlockThatIsBeingWrittenDoesNotComeBack) {
   ASSERT_TRUE(process.flush().complete);
   armed = true;
   process.serve(make_tokens(2 * kPageTokens + 9, 1));
+  is_served = true;  // no request uses its blocks any more
   ASSERT_TRUE(process.flush().complete);
   EXPECT_FALSE(armed);
   EXPECT_TRUE(list(*files, process.folder()).empty());

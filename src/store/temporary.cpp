@@ -44,6 +44,20 @@ Result<std::size_t> count_dead(FileSystem& files, Visit visit) {
   return count;
 }
 
+Result<bool> leads_to(
+    FileSystem& files, const std::string& name, const File& file
+) {
+  auto held = file.info();
+  if (!held) {
+    return held.error();
+  }
+  auto named = files.info(name);
+  if (!named && named.error().code != Code::kNotFound) {
+    return named.error();
+  }
+  return named && named->inode == held->inode;
+}
+
 }  // namespace
 
 Result<Temporary> Temporary::create(FileSystem& files) {
@@ -61,10 +75,14 @@ Result<Temporary> Temporary::create(FileSystem& files) {
     if (!locked) {
       return locked.error();
     }
-    if (*locked) {
+    // A cleaner that looked between the two calls holds it or removed it.
+    Result<bool> named = leads_to(files, name, temporary.file());
+    if (!named) {
+      return named.error();
+    }
+    if (*locked && *named) {
       return temporary;
     }
-    // A cleaner looked between the two calls and is about to remove it.
   }
 }
 

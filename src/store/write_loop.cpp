@@ -102,10 +102,9 @@ void WriteLoop::publish() {
       until = Clock::now();
     }
   }
-  std::uint64_t clears = context_.clears;
   auto dirty = context_.cache.take_dirty(until, tail_delay);
   if (!dirty.empty()) {
-    writer_.publish(dirty, clears);
+    writer_.publish(dirty);
     manifest_is_behind_ = true;
   }
 }
@@ -137,7 +136,8 @@ void WriteLoop::remove_unwanted(DiskSpace::Reason reason) {
   std::erase_if(left_over_, [&](const BlockId& id) {
     return context_.cache.is_durable(id);
   });
-  blocks.insert(blocks.end(), left_over_.begin(), left_over_.end());
+  // They may be children of what has become unwanted since.
+  blocks.insert(blocks.begin(), left_over_.begin(), left_over_.end());
   if (blocks.empty()) {
     return;
   }
@@ -156,7 +156,7 @@ void WriteLoop::save_manifest_if_due() {
 }
 
 void WriteLoop::save_manifest() {
-  auto saved = manifest_.save();
+  auto saved = manifest_.save(space_);
   milliseconds pause = kManifestEvery;
   if (saved) {
     pause += milliseconds(1000 * *saved / kManifestBytesPerSecond);
@@ -188,12 +188,15 @@ FlushReport WriteLoop::flush(
     Clock::time_point deadline, const std::optional<BlockId>& root
 ) {
   PromptCache& cache = context_.cache;
+  std::uint64_t ticket;
+  std::vector<BlockId> wanted;
   {
+    // At once, so that each block that fails from here on is seen to.
     std::lock_guard guard(mutex_);
     ++flushing_;
+    ticket = cache.dirty_ticket();
+    wanted = cache.dirty_blocks(root);
   }
-  std::uint64_t ticket = cache.dirty_ticket();
-  std::vector<BlockId> wanted = cache.dirty_blocks(root);
   cache.wake();
   bool clean = cache.wait_clean(ticket, deadline);
 
