@@ -9,7 +9,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 program = build/afterglow
 python = .venv/bin/python
 
-.PHONY: help build serve test install replay bench format clean
+.PHONY: help build serve test install replay cache-cost bench format clean
 
 help:
 	@echo 'make serve    install, build and serve the default model' \
@@ -18,6 +18,7 @@ help:
 	@echo 'make build    install and build $(program)'
 	@echo 'make install  put a folder that stands alone at PREFIX='
 	@echo 'make replay   five questions over one long prompt, with a restart'
+	@echo 'make cache-cost  what the disk cache costs when nothing is shared'
 	@echo 'make bench    measure against llama.cpp (ARGS=)'
 	@echo 'make format   format the sources'
 
@@ -37,6 +38,9 @@ install: build
 
 replay: build
 	@$(python) bench/replay.py $(ARGS)
+
+cache-cost: build
+	@$(python) bench/cache_cost.py $(ARGS)
 
 bench: build
 	@scripts/setup.sh bench

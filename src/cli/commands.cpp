@@ -38,6 +38,7 @@ int run_command(int argc, char** argv) {
   add_serve_command(app, action);
   add_generate_command(app, action);
   add_cache_command(app, action);
+  add_bench_command(app, action);
 
   const CLI::App* parent = &app;
   for (int i = 1; i < argc && !parent->get_subcommands({}).empty(); ++i) {

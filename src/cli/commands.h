@@ -13,6 +13,7 @@ namespace afterglow {
 using Action = std::function<int()>;
 void add_serve_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);
 void add_cache_command(CLI::App& app, Action& action);
 
 /// Parses the command line and runs its command. Returns the exit status:
