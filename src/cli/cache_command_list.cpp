@@ -163,8 +163,8 @@ void add_cache_list(CLI::App& cache, Action& action) {
   add_json_flag(*command, flags->json);
   command->footer(
       "SIZE is what a prompt's blocks take, OWN is what no other prompt "
-      "shares with it,\nUSED is how long ago it was last of use. The latest "
-      "used come first."
+      "shares with it,\nUSED how long ago it was last used. The latest used "
+      "come first."
   );
   command->callback([flags, &action] {
     action = [flags] { return list(*flags); };

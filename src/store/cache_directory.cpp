@@ -25,6 +25,22 @@ Error open_error(Code code, const std::string& path, const std::string& why) {
   return {code, "[cache.open] " + path + ": " + why};
 }
 
+Error no_cache(const std::string& path, bool is_later) {
+  if (is_later) {
+    return open_error(
+        Code::kUnsupported,
+        path,
+        "was made by a later version of afterglow; use that version's tools"
+    );
+  }
+  return open_error(
+      Code::kInvalidArgument,
+      path,
+      "is no prompt-cache directory (it has no folder v1); give the one that "
+      "a server was started with (serve --prompt-cache-dir)"
+  );
+}
+
 }  // namespace
 
 Result<CacheDirectory> CacheDirectory::open(const std::string& path) {
@@ -50,6 +66,11 @@ Result<CacheDirectory> CacheDirectory::open(const std::string& path) {
         Code::kInvalidArgument, path, "is a file, not a directory"
     );
   }
+  // Nor should advice on its mode be given for a place of another kind.
+  std::string version = path + "/" + names::kVersion;
+  if (::stat(version.c_str(), &status) < 0 && errno == ENOENT) {
+    return no_cache(path, ::stat((path + "/v2").c_str(), &status) == 0);
+  }
   auto files = open_posix_file_system(path);
   if (!files) {
     return files.error();
@@ -68,19 +89,7 @@ Result<CacheDirectory> CacheDirectory::open(
     return std::find(found->begin(), found->end(), name) != found->end();
   };
   if (!has(names::kVersion)) {
-    if (has("v2")) {
-      return open_error(
-          Code::kUnsupported,
-          path,
-          "was made by a later version of afterglow; use that version's tools"
-      );
-    }
-    return open_error(
-        Code::kInvalidArgument,
-        path,
-        "is no prompt-cache directory (it has no folder v1); give the one "
-        "that a server was started with (serve --prompt-cache-dir)"
-    );
+    return no_cache(path, has("v2"));
   }
   return CacheDirectory(std::move(files), path);
 }
