@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from serving import PROGRAM, Server, ServerError
+from serving import PROGRAM, Server, ServerError, wait_for
 from texts import sentences
 
 KILLS = int(os.environ.get("AFTERGLOW_KILLS", 8))
@@ -79,7 +79,13 @@ def test_killed_again_and_again_no_answer_is_wrong(cache_dir):
             ]
             for client in clients:
                 client.start()
-            time.sleep(draw.uniform(0.05, 2.0))  # the moment of the kill
+            some = draw.randrange(8)
+            wait_for(
+                lambda: sum(client.answered for client in clients) >= some,
+                f"{some} answers",
+                120,
+            )
+            time.sleep(draw.uniform(0, 0.5))  # the moment of the kill
             server.kill()
             for client in clients:
                 client.join()
