@@ -44,25 +44,29 @@ class ProgressLine {
   int percent_ = -1;
 };
 
-void print_blocks(
-    const char* what, const std::vector<BadBlock>& blocks, bool with_file
-) {
+void print_blocks(const char* what, const std::vector<BadBlock>& blocks) {
   for (const BadBlock& bad : blocks) {
     std::printf(
-        "%s: %s\n  %s, %s\n",
+        "%s: %s\n  %s, %s\n  v1/%s/blocks/%s.safetensors\n",
         what,
         bad.id.hex().c_str(),
         bad.error.message.c_str(),
-        human_bytes(bad.bytes).c_str()
+        human_bytes(bad.bytes).c_str(),
+        bad.folder.c_str(),
+        bad.id.hex().c_str()
     );
-    if (with_file) {
-      std::printf(
-          "  v1/%s/blocks/%s.safetensors\n",
-          bad.folder.c_str(),
-          bad.id.hex().c_str()
-      );
-    }
   }
+}
+
+void print_waiting(const std::vector<BadBlock>& orphans) {
+  if (orphans.empty()) return;
+  std::uint64_t bytes = 0;
+  for (const BadBlock& orphan : orphans) bytes += orphan.bytes;
+  std::printf(
+      "waiting: %s, %s, until one before them is computed again\n",
+      human_count(orphans.size(), "block").c_str(),
+      human_bytes(bytes).c_str()
+  );
 }
 
 void print_lost(const VerifyReport& report) {
@@ -136,9 +140,9 @@ void print_verdict(const VerifyReport& report, bool repair) {
 }
 
 void print_report(const VerifyReport& report, bool repair) {
-  print_blocks("damaged", report.corrupt, true);
-  print_blocks("unreadable", report.unreadable, true);
-  print_blocks("waiting", report.orphans, false);
+  print_blocks("damaged", report.corrupt);
+  print_blocks("unreadable", report.unreadable);
+  print_waiting(report.orphans);
   print_lost(report);
   print_rest(report);
   print_verdict(report, repair);

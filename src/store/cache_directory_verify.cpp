@@ -171,12 +171,21 @@ class Verifier {
             {model.folder,
              block->id,
              model.find(block->id)->bytes,
-             {Code::kNotFound,
-              "block " + block->parent.hex() + " before it is " +
-                  (bad_.count(block->parent) ? "corrupt" : "missing")}}
+             {Code::kNotFound, why_it_waits(*block, good)}}
         );
       }
     }
+  }
+
+  std::string why_it_waits(
+      const Block& block, const std::map<BlockId, BlockPtr>& good
+  ) const {
+    std::string parent = "block " + block.parent.hex() + " before it ";
+    if (bad_.count(block.parent) > 0) {
+      return parent + "is damaged";
+    }
+    return parent +
+           (good.count(block.parent) > 0 ? "waits, too" : "is missing");
   }
 
   static bool fits_parent(
