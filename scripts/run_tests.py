@@ -97,6 +97,8 @@ def steps(jobs: int) -> list[Step]:
         asan,
         build("build-tsan", "tsan", *(f"{name}_test" for name in TSAN)),
         tsan,
+        build("build-fuzz", "fuzz", "fuzz_targets"),
+        ctest("fuzz", "build-fuzz", "build-fuzz"),
         *(pytest(path.name) for path in sorted(ROOT.glob("tests/*"))
           if any(path.glob("test_*.py"))),
         Step("install", "check", ["scripts/check_install.sh"], "build"),

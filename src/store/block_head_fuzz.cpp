@@ -93,8 +93,8 @@ void check(std::span<const std::byte> head) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n) {
   using namespace afterglow;
-  Bytes head(n);
-  std::memcpy(head.data(), data, n);
+  auto bytes = std::as_bytes(std::span(data, n));
+  Bytes head(bytes.begin(), bytes.end());
   check(head);
   if (n >= 8) {
     (void)needed_head_bytes(std::span(head).first<8>(), n);

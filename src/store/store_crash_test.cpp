@@ -40,6 +40,14 @@ void check_files(
     return;
   }
   std::set<std::string> there;
+  {
+    // Counted before they are linked, and after they are unlinked.
+    auto lock = DiskTransaction::begin(*files, [] { return false; });
+    ASSERT_TRUE(lock);
+    if (lock->state().counted_at_ns != 0) {
+      EXPECT_GE(lock->state().used_bytes, block_bytes(*files, folder));
+    }
+  }
   for (const std::string& name : list(*files, folder)) {
     auto id = parse_block_file_name(name);
     ASSERT_TRUE(id) << name;

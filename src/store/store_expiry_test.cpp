@@ -51,7 +51,7 @@ TEST(StoreExpiry, ExpiredBlocksAreUnlinkedAndOthersNotice) {
     return list(*files, process.folder()).size() == 1;
   }));
   EXPECT_TRUE(eventually([&] {
-    return process.store().stats().evicted_blocks.total() == 3;
+    return process.store().stats().evicted_blocks.expired == 3;
   }));
   EXPECT_GT(
       DiskTransaction::begin(*files, [] { return false; })->state().epoch, epoch

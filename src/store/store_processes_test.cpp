@@ -27,14 +27,16 @@ TEST_P(StoreProcesses, ShareADirectoryUnderEvictionAndClear) {
         "load",
         "limit=" + std::to_string(kLimitBlocks),
         "seed=" + std::to_string(i),
-        "rounds=" + std::to_string(240 / GetParam()),
+        "rounds=" + std::to_string(1200 / GetParam()),
         "clear=" + std::to_string(i == 0 ? 1 : 0)}));
   }
   auto files = open_posix_file_system(directory.path());
   ASSERT_TRUE(files);
   // Looks in whenever it gets the lock, while all run.
   int looks = 0;
+  auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (!children[0]->wait_for("done", std::chrono::milliseconds(3))) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
     if (children[0]->said("wrong") != "" || !(*files)->info(folder)) {
       ASSERT_EQ(children[0]->said("wrong"), "");
       continue;

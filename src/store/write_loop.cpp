@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "store/directory.h"
 #include "store/temporary.h"
@@ -51,7 +52,7 @@ void WriteLoop::run() {
     if (context_.stopping) {
       break;
     }
-    remove_unwanted(DiskSpace::Reason::kSuperseded);
+    remove_unwanted();
     look_around();
     save_manifest_if_due();
     answer_flushes();
@@ -127,10 +128,19 @@ void WriteLoop::expire() {
   if (context_.cache.expire() > 0) {
     manifest_is_behind_ = true;
   }
-  remove_unwanted(DiskSpace::Reason::kExpired);
+  remove_unwanted();
 }
 
-void WriteLoop::remove_unwanted(DiskSpace::Reason reason) {
+DiskSpace::Reason WriteLoop::why_unwanted() {
+  Evictions before = std::exchange(evicted_, context_.cache.stats().evicted);
+  if (evicted_.expired != before.expired) {
+    return DiskSpace::Reason::kExpired;
+  }
+  return evicted_.removed != before.removed ? DiskSpace::Reason::kCleared
+                                            : DiskSpace::Reason::kSuperseded;
+}
+
+void WriteLoop::remove_unwanted() {
   std::vector<BlockId> blocks = context_.cache.take_superseded();
   // One that came back to life since is somebody's again.
   std::erase_if(left_over_, [&](const BlockId& id) {
@@ -144,7 +154,7 @@ void WriteLoop::remove_unwanted(DiskSpace::Reason reason) {
   auto lock = DiskTransaction::begin(*context_.files, [&] {
     return context_.stopping.load();
   });
-  auto removed = lock ? space_.remove(*lock, blocks, reason)
+  auto removed = lock ? space_.remove(*lock, blocks, why_unwanted())
                       : Result<DiskSpace::Removed>(lock.error());
   left_over_ = removed ? std::move(removed->left) : std::move(blocks);
 }

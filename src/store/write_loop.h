@@ -40,7 +40,9 @@ class WriteLoop {
   void look_around();
   void expire();
   /// Unlinks what take_superseded gives; what cannot go now is tried again.
-  void remove_unwanted(DiskSpace::Reason reason);
+  void remove_unwanted();
+  /// What took entries out since the last call.
+  DiskSpace::Reason why_unwanted();
   void save_manifest_if_due();
   void save_manifest();
   /// Everything asked of flush is done, as far as it can be.
@@ -56,6 +58,7 @@ class WriteLoop {
   bool manifest_is_behind_ = false;
   Clock::time_point manifest_due_;
   Clock::time_point look_due_;
+  Evictions evicted_;               // of the cache, when last looked at
   std::vector<BlockId> left_over_;  // to unlink, children before parents
 
   std::mutex mutex_;
