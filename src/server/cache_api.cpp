@@ -52,7 +52,11 @@ void read_entry(FieldReader& fields, TakesEntry takes, CacheCall& call) {
   if (name.ok()) {
     call.entry = *std::move(name);
   } else {
-    fields.fail("id", "is no entry's id: " + name.error().message);
+    fields.fail(
+        "id",
+        "must be at least 4 hexadecimal digits, then perhaps ':' and the "
+        "entry's tokens"
+    );
   }
 }
 
