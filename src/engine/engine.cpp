@@ -34,6 +34,22 @@ int thread_count(const EngineOptions& options) {
   return cores == 0 ? 1 : static_cast<int>(cores);
 }
 
+/// How far KV is from that of exact arithmetic, on average, about.
+double rounding(const EngineOptions& options) {
+  if (options.backend == Backend::kMlx) {
+    return 0.01;  // 16-bit activations
+  }
+  switch (options.activations) {
+    case Activations::kInt8:
+      return 0.03;
+    case Activations::kInt16:
+      return 0.001;
+    case Activations::kF32:
+      return 0;
+  }
+  return 0;
+}
+
 Result<std::unique_ptr<Ops>> make_ops(
     const EngineOptions& options, ThreadPool& pool
 ) {
@@ -73,6 +89,14 @@ class LoadedEngine : public Engine {
       std::string_view kwargs_json
   ) const override {
     return preparer_->chat(messages_json, tools_json, kwargs_json);
+  }
+  Result<PreparedPrompt> prepare_open_chat(std::string_view messages_json
+  ) const override {
+    return preparer_->open_chat(messages_json);
+  }
+  Result<PreparedPrompt> prepare_rest_of_chat(std::string_view messages_json
+  ) const override {
+    return preparer_->rest_of_chat(messages_json);
   }
   Result<PreparedPrompt> prepare_text(std::string_view text) const override {
     return preparer_->text(text);
@@ -127,6 +151,16 @@ class LoadedEngine : public Engine {
       const std::string& cache_namespace, const EntryName& name, bool pinned
   ) override {
     return access_->set_pinned(cache_namespace, name, pinned);
+  }
+
+  Result<ImportedCache> import_cache(const CacheImport& request) override {
+    if (!importer_) {
+      return Error{
+          Code::kUnsupported,
+          "[engine.import] this model's KV is not determined by its tokens "
+          "alone, so nothing of it is cached"};
+    }
+    return importer_->import(request);
   }
 
   bool shutdown(
@@ -214,6 +248,20 @@ class LoadedEngine : public Engine {
     access_.emplace(*cache_, store_.get(), [this](const std::string& name) {
       return scheduler_->root_of(name);
     });
+    if (cacheable_) {
+      importer_.emplace(
+          *cache_,
+          runner.pool(),
+          CacheImporter::Model{
+              model.fingerprint,
+              model.kv_spec,
+              model.vocab_size,
+              model.context_length,
+              model.layout,
+              rounding(options_)},
+          [this](auto task) { return scheduler_->post(std::move(task)); }
+      );
+    }
     return {};
   }
 
@@ -303,6 +351,7 @@ class LoadedEngine : public Engine {
   std::unique_ptr<Scheduler> scheduler_;
   std::optional<CacheNamespaces> namespaces_;
   std::optional<CacheAccess> access_;
+  std::optional<CacheImporter> importer_;
   std::thread thread_;
 };
 
@@ -312,6 +361,12 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options) {
   auto engine = std::make_unique<LoadedEngine>(options);
   if (Status started = engine->start(); !started.ok()) {
     return started.error();
+  }
+  for (const std::string& path : options.prompt_cache_files) {
+    auto imported = engine->import_cache({.path = path});
+    if (!imported.ok()) {
+      return imported.error();
+    }
   }
   return std::unique_ptr<Engine>(std::move(engine));
 }

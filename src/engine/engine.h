@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "engine/cache_access.h"
+#include "engine/cache_import.h"
 #include "engine/engine_counters.h"
 #include "engine/request.h"
 #include "kv/entry_name.h"
@@ -37,6 +38,9 @@ struct EngineOptions {
   std::optional<std::uint64_t> prompt_cache_daily_writes;  // bytes
   bool cache_namespaces = false;  // clients do not share cached prompts
   std::optional<std::uint64_t> memory_limit;  // default 80 % of memory
+  /// Prompt-cache files that tell their tokens (exported ones), taken in and
+  /// pinned at load.
+  std::vector<std::string> prompt_cache_files;
   std::size_t decode_concurrency = 32;
   std::size_t prompt_concurrency = 8;
   std::size_t queue_limit = 256;
@@ -76,7 +80,8 @@ struct EngineReport {
 class Engine {
  public:
   /// Loads the model (on the generation thread) and opens the cache. Blocks
-  /// until ready. A cache directory that cannot be used is an error here.
+  /// until ready. A cache directory or a prompt-cache file that cannot be used
+  /// is an error here.
   static Result<std::unique_ptr<Engine>> load(const EngineOptions& options);
   virtual ~Engine() = default;  // cuts what still runs; does not flush
 
@@ -93,6 +98,16 @@ class Engine {
       std::string_view messages_json,
       std::string_view tools_json,
       std::string_view kwargs_json
+  ) const = 0;
+  /// The same up to the last message's content, which can go on from there:
+  /// the prompt whose cache mlx_lm.cache_prompt makes.
+  virtual Result<PreparedPrompt> prepare_open_chat(
+      std::string_view messages_json
+  ) const = 0;
+  /// What follows an open chat: the last message's content from its start to
+  /// the prompt's end, as mlx_lm.generate continues a prompt-cache file.
+  virtual Result<PreparedPrompt> prepare_rest_of_chat(
+      std::string_view messages_json
   ) const = 0;
   /// Tokenizes plain text as mlx_lm does for completions: special tokens of
   /// the model's own are added. Errors: kInvalidArgument for bad UTF-8.
@@ -143,6 +158,9 @@ class Engine {
   virtual Result<EntryRecord> set_pinned(
       const std::string& cache_namespace, const EntryName& name, bool pinned
   ) = 0;
+
+  /// Takes a prompt-cache file of mlx_lm or of ours in; see CacheImporter.
+  virtual Result<ImportedCache> import_cache(const CacheImport& request) = 0;
 
   /// Refuses new requests, lets running ones end until the deadline, cuts the
   /// rest (sealing what they computed), then flushes until flush_deadline.

@@ -101,7 +101,8 @@ class FakeRunner : public Runner {
       if (length_ == pages_.size() * kPageTokens) {
         pages_.push_back(pool_.make());
       }
-      cell(length_++) = static_cast<float>(token);
+      cell(length_) = static_cast<float>(token);
+      v_cell(length_++) = -static_cast<float>(token);
     }
     std::vector<Token> tokens() {
       std::vector<Token> result;
@@ -116,6 +117,7 @@ class FakeRunner : public Runner {
       Page& page = *pages_[i / kPageTokens];
       return reinterpret_cast<float*>(page.data())[i % kPageTokens];
     }
+    float& v_cell(std::size_t i) { return (&cell(i))[kPageTokens]; }
 
     PagePool& pool_;
     std::size_t length_ = 0;

@@ -35,6 +35,16 @@ std::size_t leading_system_messages(const Json& messages) {
   return count;
 }
 
+constexpr std::string_view kSpaces = " \t\n\v\f\r";
+
+std::string_view strip(std::string_view text) {
+  std::size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
 // What models without a template get: mlx_lm's default role mapping.
 std::string join_messages(const Json& messages) {
   std::string text;
@@ -117,6 +127,90 @@ Result<PreparedPrompt> PromptPreparer::chat(
     }
   }
   return prepared;
+}
+
+// Source: transformers, utils/chat_template_utils.py, render_jinja_template
+Result<PreparedPrompt> PromptPreparer::open_chat(std::string_view messages_json
+) const {
+  static constexpr std::string_view kTag = "CONTINUE_FINAL_MESSAGE_TAG ";
+  Result<Json> messages = parse_messages(messages_json);
+  if (!messages.ok()) {
+    return messages.error();
+  }
+  auto content = messages->back().find("content");
+  if (content == messages->back().end() || !content->is_string()) {
+    return Error{
+        Code::kInvalidArgument,
+        "the last message has no text that could be continued"};
+  }
+  const std::string last = content->get<std::string>();
+  if (!chat_) {
+    return messages->size() == 1
+               ? text(last)
+               : Result<PreparedPrompt>(Error{
+                     Code::kUnsupported,
+                     "the model has no chat template for several messages"});
+  }
+  *content = last + std::string(kTag);
+  Result<std::string> rendered = chat_->render(messages->dump(), "", false, "");
+  if (!rendered.ok()) {
+    return rendered.error();
+  }
+  std::size_t tag = rendered->rfind(strip(kTag));
+  if (tag == std::string::npos ||
+      rendered->find(strip(last)) == std::string::npos) {
+    return Error{
+        Code::kInvalidArgument,
+        "the chat template leaves out parts of the last message, so it cannot "
+        "be continued"};
+  }
+  bool keeps_spaces = rendered->compare(tag, kTag.size(), kTag) == 0;
+  rendered->resize(tag);
+  if (!keeps_spaces) {
+    rendered->erase(rendered->find_last_not_of(kSpaces) + 1);
+  }
+  return encode_rendered(*rendered);
+}
+
+// Source: mlx_lm 0.32.2, mlx_lm/generate.py, main
+Result<PreparedPrompt> PromptPreparer::rest_of_chat(
+    std::string_view messages_json
+) const {
+  static constexpr std::string_view kMark = "<query>";
+  Result<Json> messages = parse_messages(messages_json);
+  if (!messages.ok()) {
+    return messages.error();
+  }
+  auto content = messages->back().find("content");
+  if (content == messages->back().end() || !content->is_string()) {
+    return Error{Code::kInvalidArgument, "the last message has no text"};
+  }
+  if (!chat_) {
+    return encode_rendered(content->get_ref<const std::string&>());
+  }
+  Result<std::string> rendered = chat_->render(messages_json, "", true, "");
+  *content = kMark;
+  Result<std::string> marked = chat_->render(messages->dump(), "", true, "");
+  if (!rendered.ok() || !marked.ok()) {
+    return rendered.ok() ? marked.error() : rendered.error();
+  }
+  std::size_t start = marked->find(kMark);
+  if (start == std::string::npos || start > rendered->size()) {
+    return Error{
+        Code::kInvalidArgument,
+        "the chat template leaves out the last message"};
+  }
+  return encode_rendered(std::string_view(*rendered).substr(start));
+}
+
+Result<PreparedPrompt> PromptPreparer::encode_rendered(std::string_view text
+) const {
+  Result<std::vector<Token>> tokens =
+      tokenizer_.encode(text, /*add_special=*/false, /*parse_special=*/true);
+  if (!tokens.ok()) {
+    return tokens.error();
+  }
+  return PreparedPrompt{std::move(*tokens), {}};
 }
 
 Result<PreparedPrompt> PromptPreparer::text(std::string_view text) const {

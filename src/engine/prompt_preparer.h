@@ -26,10 +26,17 @@ class PromptPreparer {
       std::string_view tools_json,
       std::string_view kwargs_json
   ) const;
+  /// See Engine::prepare_open_chat. What transformers calls
+  /// continue_final_message.
+  Result<PreparedPrompt> open_chat(std::string_view messages_json) const;
+  /// See Engine::prepare_rest_of_chat.
+  Result<PreparedPrompt> rest_of_chat(std::string_view messages_json) const;
   /// See Engine::prepare_text.
   Result<PreparedPrompt> text(std::string_view text) const;
 
  private:
+  Result<PreparedPrompt> encode_rendered(std::string_view text) const;
+
   const Tokenizer& tokenizer_;
   const std::optional<ChatTemplate>& chat_;
 };

@@ -269,7 +269,8 @@ bool Scheduler::shared_prefix_is_coming(const Sequence& sequence) const {
   }
   const std::vector<Token>& prompt = sequence.request().prompt;
   auto will_bring = [&](const Sequence& other) {
-    if (!other.request().cache_store || other.root() != sequence.root() ||
+    if (!other.request().cache_store ||
+        other.request().cache_namespace != sequence.request().cache_namespace ||
         other.decoding()) {
       return false;
     }
@@ -299,9 +300,15 @@ void Scheduler::look_up(SequencePtr sequence) {
     start(std::move(sequence), {});
     return;
   }
-  Match match = cache_.lookup(sequence->root(), request.prompt);
+  std::optional<BlockId> imported;
+  if (request.cache_namespace.empty()) {
+    imported = root_of(std::string(kImportedNamespace));
+  }
+  Match match = cache_.lookup(sequence->root(), request.prompt, imported);
   if (match.tokens() < options_.min_match_tokens) {
     match = Match();  // nothing to be read from disk for it
+  } else {
+    sequence->set_root(match.root());
   }
   if (store_ == nullptr) {
     start(std::move(sequence), {match.path(), match.tokens(), 0, 0});

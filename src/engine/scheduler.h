@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -37,6 +38,11 @@ struct SchedulerOptions {
   std::size_t min_match_tokens = 32;  // shorter matches are computed again
   StepPacer::Limits pacing;
 };
+
+/// Below its root lies what was imported from others' files. Requests without
+/// a namespace look there too: the longer match wins, and the request's blocks
+/// go on below the root that matched.
+inline constexpr std::string_view kImportedNamespace = "origin=mlx_lm";
 
 /// Runs many requests as one ragged batch, step by step, on the thread that
 /// calls run(): the generation thread. It never touches the file system and

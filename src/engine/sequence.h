@@ -30,6 +30,8 @@ class Sequence {
   RequestId id() const { return id_; }
   const GenerationRequest& request() const { return request_; }
   const BlockId& root() const { return root_; }
+  /// Requires: begin() was not called yet.
+  void set_root(const BlockId& root) { root_ = root; }
   /// The reason it will end for, if nothing else ends it first.
   /// Thread: any.
   void cancel(FinishReason reason) {

@@ -126,6 +126,14 @@ class FakeEngine : public Engine {
   ) const override {
     return prepare_text(messages_json);
   }
+  Result<PreparedPrompt> prepare_open_chat(std::string_view messages_json
+  ) const override {
+    return prepare_chat(messages_json, {}, {});
+  }
+  Result<PreparedPrompt> prepare_rest_of_chat(std::string_view messages_json
+  ) const override {
+    return prepare_chat(messages_json, {}, {});
+  }
   Result<PreparedPrompt> prepare_text(std::string_view text) const override {
     auto tokens = tokenizer_.encode(text, false, false);
     if (!tokens.ok()) return tokens.error();
@@ -195,6 +203,9 @@ class FakeEngine : public Engine {
       const std::string& cache_namespace, const EntryName& name, bool pinned
   ) override {
     return access_.set_pinned(cache_namespace, name, pinned);
+  }
+  Result<ImportedCache> import_cache(const CacheImport&) override {
+    return Error{Code::kUnsupported, "a fake engine imports nothing"};
   }
   bool shutdown(
       std::chrono::steady_clock::time_point,
