@@ -30,6 +30,8 @@ void add_cache_command(CLI::App& app, Action& action) {
   add_cache_clear(*cache, action);
   add_cache_pin(*cache, action);
   add_cache_unpin(*cache, action);
+  add_cache_export(*cache, action);
+  add_cache_import(*cache, action);
 }
 
 }  // namespace afterglow

@@ -101,6 +101,15 @@ void add_cache_flags(CLI::App& command, EngineOptions& options) {
           "Keep the prompt cache in this directory, over restarts"
       )
       ->type_name("DIR");
+  command
+      .add_option(
+          "--prompt-cache-file",
+          options.prompt_cache_files,
+          "Preload and pin an exported prompt cache (repeatable)"
+      )
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option(
       "--prompt-cache-size",
       options.prompt_cache_size,

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
@@ -18,6 +19,7 @@
 #include "cli/progress_bar.h"
 #include "cli/signals.h"
 #include "engine/text_assembler.h"
+#include "store/mlx_cache_file.h"
 
 namespace afterglow {
 namespace {
@@ -64,10 +66,37 @@ std::string read_prompt(const std::string& flag) {
   return {std::istreambuf_iterator<char>(std::cin), {}};
 }
 
+/// As mlx_lm.generate does: what is said goes on where the file's prompt ends.
+Result<PreparedPrompt> continue_file(
+    const std::vector<std::string>& files, Result<PreparedPrompt> rest
+) {
+  if (files.empty() || !rest.ok()) return rest;
+  if (files.size() > 1) {
+    return Error{
+        Code::kInvalidArgument,
+        "[cli.prompt] a prompt continues one --prompt-cache-file, not several"};
+  }
+  auto file = MlxCacheFile::open(files.front());
+  if (!file.ok()) return file.error();
+  if (!file->stamp()) {
+    return Error{
+        Code::kInvalidArgument,
+        "[cli.prompt] " + files.front() + ": changed since it was loaded"};
+  }
+  PreparedPrompt prompt{file->stamp()->tokens, {}};
+  prompt.tokens.insert(
+      prompt.tokens.end(), rest->tokens.begin(), rest->tokens.end()
+  );
+  return prompt;
+}
+
 Result<PreparedPrompt> prepare(
     const Engine& engine, const GenerateFlags& flags, const std::string& prompt
 ) {
-  if (flags.ignore_chat_template) return engine.prepare_text(prompt);
+  const std::vector<std::string>& files = flags.engine.prompt_cache_files;
+  if (flags.ignore_chat_template) {
+    return continue_file(files, engine.prepare_text(prompt));
+  }
   auto messages = nlohmann::ordered_json::array();
   if (flags.system_prompt) {
     messages.push_back({{"role", "system"}, {"content", *flags.system_prompt}});
@@ -79,6 +108,9 @@ Result<PreparedPrompt> prepare(
   } catch (const nlohmann::json::type_error&) {
     return Error{
         Code::kInvalidArgument, "[cli.prompt] the prompt is not valid UTF-8"};
+  }
+  if (!files.empty()) {
+    return continue_file(files, engine.prepare_rest_of_chat(text));
   }
   auto prepared = engine.prepare_chat(text, {}, {});
   // As mlx_lm does for a model without a template.
