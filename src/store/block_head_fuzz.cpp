@@ -71,6 +71,15 @@ void check(std::span<const std::byte> head) {
   std::array<std::uint32_t, kPageTokens> words;
   std::memcpy(words.data(), head.data() + data, kTokenBytes);
   std::vector<Token> tokens(words.begin(), words.begin() + n);
+  bool is_block = foreign->start % kPageTokens == 0;
+  for (Token token : tokens) {
+    is_block = is_block && token >= 0;
+  }
+  if (!is_block) {
+    // Nothing that a name could stand for.
+    require(!decode_block_head(*key, BlockId{}, head, head.size()));
+    return;
+  }
   BlockPtr block = make_block(foreign->parent, foreign->start, tokens);
   std::uint64_t bytes =
       data + kTokenBytes + key->layout.block_bytes(KvLayout::width_for(n));
