@@ -207,6 +207,7 @@ Result<Manifest> parse_manifest(std::string_view text, std::int64_t now_ns) {
 Manifest merge_manifests(const Manifest& a, const Manifest& b) {
   std::map<EntryKey, const ManifestEntry*> newest;
   std::map<EntryKey, const ManifestEntry*> decided;
+  std::map<EntryKey, EntryType> types;
   for (const Manifest* source : {&a, &b}) {
     for (const ManifestEntry& entry : source->entries) {
       const ManifestEntry*& held = newest[key_of(entry)];
@@ -214,6 +215,8 @@ Manifest merge_manifests(const Manifest& a, const Manifest& b) {
           entry.record.last_use_ns >= held->record.last_use_ns) {
         held = &entry;
       }
+      EntryType& type = types[key_of(entry)];
+      type = std::max(type, entry.record.type);
       const ManifestEntry*& last = decided[key_of(entry)];
       if (last == nullptr ||
           entry.record.pin_time_ns > last->record.pin_time_ns) {
@@ -224,6 +227,7 @@ Manifest merge_manifests(const Manifest& a, const Manifest& b) {
   Manifest merged;
   for (const auto& [key, entry] : newest) {
     EntryRecord& record = merged.entries.emplace_back(*entry).record;
+    record.type = types.at(key);
     const EntryRecord& decision = decided.at(key)->record;
     if (decision.pin_time_ns > record.pin_time_ns) {
       record.pinned = decision.pinned;

@@ -32,8 +32,9 @@ std::string format_manifest(const Manifest& manifest);
 Result<Manifest> parse_manifest(std::string_view text, std::int64_t now_ns);
 
 /// Both manifests' entries: of two with the same end the newer use wins (for
-/// pinned, the newer decision), and an unpinned user or assistant entry that
-/// another entry of the model runs through goes.
+/// the type, the last in the order of eviction; for pinned, the newer
+/// decision), and an unpinned user or assistant entry that another entry of the
+/// model runs through goes.
 Manifest merge_manifests(const Manifest& a, const Manifest& b);
 
 /// Cuts entries of one model to the blocks that are on disk, so that the

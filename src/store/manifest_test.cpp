@@ -140,6 +140,21 @@ TEST(Manifest, TheNewerUseWins) {
   }
 }
 
+TEST(Manifest, ASystemEntryStaysOneWhoeverUsesTheSamePrompt) {
+  // Also where two were cut to the same end, as in one manifest.
+  ManifestEntry system = entry({1}, 256, 10);
+  system.record.type = EntryType::kSystem;
+  ManifestEntry chat = entry({1}, 256, 20);
+  for (const Manifest& merged :
+       {merge_manifests({{system}}, {{chat}}),
+        merge_manifests({{chat}}, {{system}}),
+        merge_manifests({{chat, system}}, {})}) {
+    ASSERT_EQ(merged.entries.size(), 1u);
+    EXPECT_EQ(merged.entries[0].record.type, EntryType::kSystem);
+    EXPECT_EQ(merged.entries[0].record.last_use_ns, 20);
+  }
+}
+
 TEST(Manifest, TheNewerDecisionToPinWinsOverANewerUse) {
   ManifestEntry used = entry({1}, 100, 30);
   ManifestEntry decided = entry({1}, 100, 20);
