@@ -99,6 +99,11 @@ Result<Removed> CacheAccess::remove(
             short_entry_name(*entry) + "; try again when it has ended"};
   }
   settle();
+  if (store_ != nullptr) {
+    if (Status forgotten = store_->forget(*entry); !forgotten.ok()) {
+      return forgotten.error();
+    }
+  }
   IdSet others = covered_by(cache_.entries(entry->root));
   return Removed{1, count_missing(covered_by({*entry}), others)};
 }

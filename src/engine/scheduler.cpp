@@ -8,6 +8,24 @@
 #include "base/check.h"
 
 namespace afterglow {
+namespace {
+
+/// What can be used of a match without a store: all that comes before the
+/// first block whose page is not there.
+Restored in_ram(const Match& match) {
+  Restored restored;
+  for (const PathBlock& known : match.path()) {
+    if (known.page == nullptr) {
+      break;
+    }
+    restored.path.push_back(known);
+  }
+  restored.tokens =
+      std::min(match.tokens(), restored.path.size() * kPageTokens);
+  return restored;
+}
+
+}  // namespace
 
 Scheduler::Scheduler(
     Runner& runner, PromptCache& cache, Store* store, SchedulerOptions options
@@ -311,7 +329,7 @@ void Scheduler::look_up(SequencePtr sequence) {
     sequence->set_root(match.root());
   }
   if (store_ == nullptr) {
-    start(std::move(sequence), {match.path(), match.tokens(), 0, 0});
+    start(std::move(sequence), in_ram(match));
     return;
   }
   RequestId id = sequence->id();

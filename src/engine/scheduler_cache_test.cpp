@@ -48,6 +48,7 @@ class ScriptedStore : public Store {
   Result<std::uint64_t> clear(const std::optional<BlockId>&) override {
     return std::uint64_t{0};
   }
+  Status forget(const EntryRecord&) override { return {}; }
   Result<std::string> namespace_secret() override {
     return std::string(32, 's');
   }

@@ -184,12 +184,17 @@ Result<std::uint64_t> ManifestKeeper::save(DiskTransaction& lock) {
   if (after == before) {
     return std::uint64_t{0};
   }
-  auto bytes = std::uint64_t{after.size()};
+  return replace(lock, merged, after.size());
+}
+
+Result<std::uint64_t> ManifestKeeper::replace(
+    DiskTransaction& lock, const Manifest& manifest, std::uint64_t bytes
+) {
   if (Status charged = lock.adjust_written(static_cast<std::int64_t>(bytes));
       !charged) {
     return charged.error();
   }
-  if (Status written = write_manifest(files, merged); !written) {
+  if (Status written = write_manifest(*context_.files, manifest); !written) {
     return written.error();
   }
   seen_ = look();
@@ -198,6 +203,32 @@ Result<std::uint64_t> ManifestKeeper::save(DiskTransaction& lock) {
     stats.syncs += 2;  // the file and its directory
   });
   return bytes;
+}
+
+Status ManifestKeeper::forget(const EntryRecord& entry) {
+  auto lock = DiskTransaction::begin(*context_.files, [&] {
+    return context_.stopping.load();
+  });
+  if (!lock) {
+    return lock.error();
+  }
+  std::lock_guard guard(mutex_);
+  auto manifest = read_manifest(*context_.files);
+  if (!manifest) {
+    bool has_no_entries = manifest.error().code == Code::kNotFound ||
+                          manifest.error().code == Code::kCorrupt;
+    return has_no_entries ? Status() : Status(manifest.error());
+  }
+  auto erased = std::erase_if(manifest->entries, [&](const auto& other) {
+    return other.model == context_.folder &&
+           other.record.length == entry.length &&
+           other.record.path == entry.path;
+  });
+  if (erased == 0) {
+    return {};
+  }
+  auto replaced = replace(*lock, *manifest, format_manifest(*manifest).size());
+  return replaced ? Status() : Status(replaced.error());
 }
 
 }  // namespace afterglow

@@ -38,6 +38,10 @@ class ManifestKeeper {
   /// with the next load_if_changed or save.
   Result<std::uint64_t> save(DiskTransaction& lock);
 
+  /// Takes the entry out of the file, which would bring it back otherwise as
+  /// long as its blocks are there. Requires: the cache has it no more.
+  Status forget(const EntryRecord& entry);
+
  private:
   struct Seen {
     std::uint64_t inode = 0;
@@ -51,6 +55,10 @@ class ManifestKeeper {
   std::vector<EntryRecord> take_over(const Manifest& manifest);
   void index_news();
   Result<std::set<BlockId>> stored_blocks();
+  /// Writes the file; its text has that many bytes. Requires: mutex_ is held.
+  Result<std::uint64_t> replace(
+      DiskTransaction& lock, const Manifest& manifest, std::uint64_t bytes
+  );
 
   StoreContext& context_;
   BlockIndex& index_;

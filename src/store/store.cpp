@@ -84,6 +84,10 @@ class DiskStore final : public Store {
     return clear_blocks(context_, space_, manifest_, root);
   }
 
+  Status forget(const EntryRecord& entry) override {
+    return manifest_.forget(entry);
+  }
+
   Result<std::string> namespace_secret() override {
     return read_or_make_secret(*context_.files);
   }

@@ -135,6 +135,11 @@ class Store {
   /// Thread: not the generation thread.
   virtual Result<std::uint64_t> clear(const std::optional<BlockId>& root) = 0;
 
+  /// Takes an entry that the cache has just removed out of the manifest, too,
+  /// so that it does not come back where other entries keep its blocks.
+  /// Thread: not the generation thread. Errors: the file system's.
+  virtual Status forget(const EntryRecord& entry) = 0;
+
   /// 32 random bytes of the directory, made when missing: the key from which
   /// namespaces are derived. Thread: not the generation thread.
   /// Errors: kCorrupt when the file holds something else; those of the file

@@ -47,6 +47,25 @@ def test_an_entry_is_deleted_for_good(directory):
         assert complete(server, OTHER)["timings"]["cache_disk_n"] > 0
 
 
+def test_an_entry_whose_blocks_others_keep_is_deleted_for_good(directory):
+    with Server(cache=directory) as server:
+        server.chat("What is two and two?", system=PROMPT)
+        system = [e for e in entries(server) if e["type"] == "system"]
+        assert len(system) == 1
+        good(server, "POST", "/v1/cache/pin", {"id": system[0]["id"]})
+        good(server, "POST", "/v1/cache/flush")
+        gone = good(server, "DELETE", "/v1/cache", {"id": system[0]["id"]})
+        assert gone["entries"] == 1
+        assert gone["blocks"] == 0
+        left = entries(server)
+        server.kill()
+    with Server(cache=directory) as server:
+        wait_for(lambda: entries(server), "entries")
+        assert [e["id"] for e in entries(server)] == [e["id"] for e in left]
+        answer = server.chat("What is two and two?", system=PROMPT)
+        assert answer.timings["prompt_n"] == 1
+
+
 def test_all_entries_are_deleted(directory):
     with Server(cache=directory) as server:
         for prompt in (PROMPT, OTHER):
