@@ -194,19 +194,28 @@ TEST(CacheDirectoryList, AnEntryOnItsWayToDiskLeavesNoOther) {
   Process process(
       disk.file_system(), ProcessOptions{.tail_delay = std::chrono::hours(1)}
   );
+  // The index was just saved, so that it is saved next in a second.
+  process.serve(make_tokens(9, 2));
+  ASSERT_TRUE(process.flush().complete);
   process.serve(tokens, {{EntryType::kSystem, tokens.size()}});
   CacheDirectory directory = open(disk);
+  auto listed = [&] {
+    std::map<std::size_t, EntryType> types;
+    for (const StoredEntry& entry : read(directory).entries) {
+      if (entry.listed) {
+        types[entry.record.length] = entry.record.type;
+      }
+    }
+    return types;
+  };
   // The full block is there and listed, its tail waits.
-  ASSERT_TRUE(eventually([&] {
-    CacheContents contents = read(directory);
-    return contents.entries.size() == 1 && contents.entries[0].listed;
-  }));
-  EXPECT_EQ(read(directory).entries[0].record.length, kPageTokens);
+  ASSERT_TRUE(eventually([&] { return listed().count(kPageTokens) > 0; }));
   ASSERT_TRUE(process.flush().complete);
-  CacheContents contents = read(directory);
-  ASSERT_EQ(contents.entries.size(), 1u);
-  EXPECT_EQ(contents.entries[0].record.length, tokens.size());
-  EXPECT_EQ(contents.entries[0].record.type, EntryType::kSystem);
+  EXPECT_EQ(
+      listed(),
+      (std::map<std::size_t, EntryType>{
+          {9, EntryType::kAssistant}, {tokens.size(), EntryType::kSystem}})
+  );
 }
 
 TEST(CacheDirectoryVerify, AWholeCacheHasNoDamage) {
