@@ -76,6 +76,16 @@ class ChildProcess {
     return true;
   }
 
+  /// Reads what is there. A child whose pipe is full stops, perhaps with the
+  /// directory's lock in its hands.
+  void drain() {
+    while (read_some(0)) {
+    }
+  }
+
+  /// It ended, or closed its output.
+  bool is_closed() const { return closed_; }
+
   /// Reads to the end; the exit status, or minus the signal.
   int wait() {
     while (read_some(-1)) {
@@ -128,6 +138,7 @@ class ChildProcess {
     char bytes[4096];
     ssize_t count = ::read(output_, bytes, sizeof bytes);
     if (count <= 0) {
+      closed_ = true;
       return false;
     }
     partial_.append(bytes, static_cast<std::size_t>(count));
@@ -141,6 +152,7 @@ class ChildProcess {
 
   pid_t pid_ = 0;  // 0: it never started
   int output_ = -1;
+  bool closed_ = false;  // it will say no more
   bool has_ended_ = false;
   std::string partial_;
   std::vector<std::string> lines_;

@@ -94,6 +94,10 @@ Result<std::uint64_t> clear_blocks(
   if (!strangers) {
     return strangers.error();
   }
+  // What was indexed or restored meanwhile was no stranger any more.
+  for (const BlockId& id : context.cache.clear(root)) {
+    doomed.push_back(id);
+  }
   IdSet seen(doomed.begin(), doomed.end());
   if (root) {
     IdSet below = seen;

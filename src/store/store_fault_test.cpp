@@ -65,7 +65,7 @@ std::uint64_t small_budget() {
 
 /// The same with everything else a store does to its files: evictions, tails
 /// that are superseded, a clear that may fail.
-std::vector<BlockId> serve_much(Process& process) {
+void serve_much(Process& process) {
   BlockId other =
       root_id(process.key().fingerprint, process.key().spec, "other");
   process.serve(make_tokens(2 * kPageTokens, 7), {}, other);
@@ -74,7 +74,6 @@ std::vector<BlockId> serve_much(Process& process) {
   (void)process.store().clear(other);
   process.serve(make_tokens(2 * kPageTokens, 8));
   process.flush();
-  return process.cache().durable_blocks();
 }
 
 void check_after(MemoryDisk& disk, const std::vector<BlockId>& announced) {
@@ -106,8 +105,11 @@ TEST_P(StoreFaults, AnyOneOperationMayFail) {
     {
       Process process(faulty(disk, std::ref(fault)), small_budget());
       if (process.is_open()) {
-        announced = serve_much(process);
+        serve_much(process);
         process.restore(kLonger);  // checks each page
+        // Nothing is evicted or written any more.
+        process.close();
+        announced = process.cache().durable_blocks();
       }
     }
     disk.power_cut();
@@ -129,7 +131,9 @@ TEST_P(StoreFaults, AllOperationsMayFailFromSomePointOn) {
     {
       Process process(faulty(disk, std::ref(fault)));
       if (process.is_open()) {
-        announced = serve_some(process);
+        serve_some(process);
+        process.close();
+        announced = process.cache().durable_blocks();
       }
     }
     disk.power_cut(n);

@@ -272,6 +272,8 @@ class Process {
   }
 
   bool is_open() const { return store_ != nullptr; }
+  /// Ends the store; the cache stays.
+  void close() { store_.reset(); }
   const std::string& error() const { return error_; }
   PromptCache& cache() { return *cache_; }
   Store& store() { return *store_; }

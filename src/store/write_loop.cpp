@@ -33,7 +33,7 @@ WriteLoop::WriteLoop(
           space,
           [this](const BlockId& id) {
             std::lock_guard guard(mutex_);
-            if (flushing_ > 0) {
+            if (watching_ > 0) {
               failed_.insert(id);
             }
           }
@@ -204,6 +204,7 @@ FlushReport WriteLoop::flush(
     // At once, so that each block that fails from here on is seen to.
     std::lock_guard guard(mutex_);
     ++flushing_;
+    ++watching_;
     ticket = cache.dirty_ticket();
     wanted = cache.dirty_blocks(root);
   }
@@ -211,6 +212,7 @@ FlushReport WriteLoop::flush(
   bool clean = cache.wait_clean(ticket, deadline);
 
   std::unique_lock guard(mutex_);
+  --flushing_;
   std::uint64_t mine = ++asked_;
   guard.unlock();
   cache.wake();
@@ -234,7 +236,7 @@ FlushReport WriteLoop::flush(
     }
   }
   report.complete = clean && saved;
-  if (--flushing_ == 0) {
+  if (--watching_ == 0) {
     failed_.clear();
   }
   return report;

@@ -64,7 +64,8 @@ class WriteLoop {
   std::mutex mutex_;
   std::condition_variable answered_;
   // Guarded by mutex_.
-  int flushing_ = 0;                                 // calls of flush under way
+  int flushing_ = 0;  // calls of flush for which tails do not wait
+  int watching_ = 0;  // calls of flush that want to know of failures
   std::unordered_set<BlockId, BlockIdHash> failed_;  // while any is
   std::uint64_t asked_ = 0;                          // manifests asked for
   std::uint64_t saved_ = 0;  // of those, saved or failed
