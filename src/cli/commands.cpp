@@ -1,24 +1,32 @@
 #include "cli/commands.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace afterglow {
 namespace {
 
+/// The commands below one; groups of flags, which have no name, are none.
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) {
+    return !command->get_name().empty();
+  });
+}
+
 /// True for a first argument that is neither a flag nor a command.
 bool unknown_command(const CLI::App& app, const std::string& word) {
   if (word.empty() || word.front() == '-') return false;
-  auto commands = app.get_subcommands([&](const CLI::App* command) {
+  return std::ranges::none_of(commands_of(app), [&](const CLI::App* command) {
     return command->check_name(word);
   });
-  return commands.empty();
 }
 
 std::string command_names(const CLI::App& app) {
   std::string names;
-  for (const CLI::App* command : app.get_subcommands({})) {
+  for (const CLI::App* command : commands_of(app)) {
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
   return names;
@@ -41,7 +49,7 @@ int run_command(int argc, char** argv) {
   add_bench_command(app, action);
 
   const CLI::App* parent = &app;
-  for (int i = 1; i < argc && !parent->get_subcommands({}).empty(); ++i) {
+  for (int i = 1; i < argc && !commands_of(*parent).empty(); ++i) {
     if (unknown_command(*parent, argv[i])) {
       std::fprintf(
           stderr,
