@@ -166,20 +166,20 @@ TEST_F(StoreRace, AFlushKnowsWhatOthersRemovedThoughItWritesNothing) {
 TEST_F(StoreRace, AFileIsRemovedBetweenLookingAndOpening) {
   {
     Process writer(disk_.file_system());
-    writer.serve(child_);
+    writer.serve(parent_);
     ASSERT_TRUE(writer.flush().complete);
   }
   Interruption open("open", ".safetensors");
   Process process(interrupted(disk_, open));
   ASSERT_TRUE(process.wait_for_index());
   open.arm([&] { clear_by_other(); });
-  EXPECT_EQ(process.restore(child_).tokens, 0u);
+  EXPECT_EQ(process.restore(parent_).tokens, 0u);
   EXPECT_TRUE(open.is_over());
   EXPECT_EQ(process.store().stats().read_errors, 0u);
   // Nothing is poisoned by it.
-  EXPECT_EQ(process.serve(child_), 0u);
+  EXPECT_EQ(process.serve(parent_), 0u);
   ASSERT_TRUE(process.flush().complete);
-  EXPECT_EQ(process.restore(child_).tokens, child_.size());
+  EXPECT_EQ(process.restore(parent_).tokens, parent_.size());
   expect_beliefs_hold(*files_, process);
 }
 
