@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,22 +15,6 @@
 
 namespace afterglow {
 namespace {
-
-using Tokens = std::vector<Token>;
-
-Tokens random_tokens(std::size_t n, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Tokens tokens(n);
-  for (Token& token : tokens) {
-    token = static_cast<Token>(random() % FakeRunner::kVocab);
-  }
-  return tokens;
-}
-
-Tokens operator+(Tokens a, const Tokens& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 /// The KV that the fake model keeps for the tokens, as blocks of 256.
 class FakeKv : public KvSource {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "base/check.h"
@@ -133,5 +134,21 @@ class FakeRunner : public Runner {
   KvLayout layout_ = make_layout();
   PagePool pool_;
 };
+
+using Tokens = std::vector<Token>;
+
+inline Tokens random_tokens(std::size_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Tokens tokens(n);
+  for (Token& token : tokens) {
+    token = static_cast<Token>(random() % FakeRunner::kVocab);
+  }
+  return tokens;
+}
+
+inline Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 }  // namespace afterglow

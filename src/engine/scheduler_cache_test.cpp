@@ -5,7 +5,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,17 +19,6 @@
 
 namespace afterglow {
 namespace {
-
-using Tokens = std::vector<Token>;
-
-Tokens random_tokens(std::size_t n, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Tokens tokens(n);
-  for (Token& token : tokens) {
-    token = static_cast<Token>(random() % FakeRunner::kVocab);
-  }
-  return tokens;
-}
 
 /// A store that answers restores as the test says.
 class ScriptedStore : public Store {

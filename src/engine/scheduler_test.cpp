@@ -5,7 +5,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -14,22 +13,6 @@
 
 namespace afterglow {
 namespace {
-
-using Tokens = std::vector<Token>;
-
-Tokens random_tokens(std::size_t n, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Tokens tokens(n);
-  for (Token& token : tokens) {
-    token = static_cast<Token>(random() % FakeRunner::kVocab);
-  }
-  return tokens;
-}
-
-Tokens operator+(Tokens a, const Tokens& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 // A scheduler over a fake model with its generation thread.
 class Bench {
