@@ -30,8 +30,8 @@ void Core::sweep(Node& node) {
   take_superseded_by(node);
   if (removable(node)) {
     gone_.add(node.id());
-    Node* parent = node.parent;
-    tree_.detach(node);
+    NodePtr parent = node.parent->shared_from_this();
+    tree_.detach(node);  // and with the last one its root
     if (!parent->root) {
       sweep(*parent);
     }
