@@ -142,6 +142,12 @@ class Core {
   /// written: then it goes when that ends.
   void sweep(Node& node);
   void take_superseded_by(Node& node);
+  /// Takes out a tail whose file is there, with its bytes; else nothing.
+  std::optional<DiskBlock> take_written_superseded(const BlockId& id);
+  /// The block that holds the last of so many tokens; null when it is not
+  /// known (below root) or does not.
+  Node* node_at(const BlockId& last_block, std::size_t length, const Root& root)
+      const;
   void drop_expired();
 
   /// Frees what nobody wants, then keeps the budgets.

@@ -76,12 +76,8 @@ void Core::forget(Node& top) {
       take_superseded_by(*node);
     }
     for (const BlockId& id : node->supersedes) {
-      auto it = superseded_.find(id);
-      if (it != superseded_.end() && it->second.written) {
-        superseded_bytes_ -= it->second.disk.file_bytes;
-        --superseded_written_;
-        again_.push_back(std::move(it->second.disk));
-        superseded_.erase(it);
+      if (auto disk = take_written_superseded(id)) {
+        again_.push_back(std::move(*disk));
       }
     }
     if (node->durable) {

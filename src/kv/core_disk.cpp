@@ -72,15 +72,23 @@ bool Core::requeue(const BlockId& id) {
 void Core::became_durable(Node& node) {
   largest_file_ = std::max(largest_file_, node.file_bytes);
   for (const BlockId& id : node.supersedes) {
-    auto it = superseded_.find(id);
-    if (it != superseded_.end() && it->second.written) {
-      superseded_bytes_ -= it->second.disk.file_bytes;
-      --superseded_written_;
-      superseded_.erase(it);
+    if (take_written_superseded(id)) {
       gone_.add(id);
     }
   }
   node.supersedes.clear();
+}
+
+std::optional<DiskBlock> Core::take_written_superseded(const BlockId& id) {
+  auto it = superseded_.find(id);
+  if (it == superseded_.end() || !it->second.written) {
+    return std::nullopt;
+  }
+  DiskBlock disk = std::move(it->second.disk);
+  superseded_bytes_ -= disk.file_bytes;
+  --superseded_written_;
+  superseded_.erase(it);
+  return disk;
 }
 
 void Core::add_superseded(DiskBlock disk, Node& by, bool written) {
@@ -228,12 +236,7 @@ PagePtr Core::attach_page(const BlockId& id, PagePtr page) {
 
 void Core::forget_disk(const BlockId& id) {
   orphans_.take(id);
-  if (auto it = superseded_.find(id);
-      it != superseded_.end() && it->second.written) {
-    superseded_bytes_ -= it->second.disk.file_bytes;
-    --superseded_written_;
-    superseded_.erase(it);
-  }
+  take_written_superseded(id);
   if (Node* node = tree_.find(id); node && node->durable) {
     tree_.change(*node, [&] {
       node->durable = false;

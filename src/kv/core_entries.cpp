@@ -76,12 +76,21 @@ void Core::pin(Entry& entry, bool pinned) {
   entries_.extend_ram(&entry, resident->root ? nullptr : resident);
 }
 
+Node* Core::node_at(
+    const BlockId& last_block, std::size_t length, const Root& root
+) const {
+  Node* node = tree_.find(last_block);
+  bool fits = node && !node->root && length > node->block->start &&
+              length <= node->end() &&
+              (!root || Tree::root_of(*node).id() == *root);
+  return fits ? node : nullptr;
+}
+
 bool Core::set_pinned(
     const BlockId& last_block, std::size_t length, bool pinned, const Root& root
 ) {
-  Node* node = tree_.find(last_block);
-  if (!node || node->root || length <= node->block->start ||
-      length > node->end() || (root && Tree::root_of(*node).id() != *root)) {
+  Node* node = node_at(last_block, length, root);
+  if (!node) {
     return false;
   }
   Entry* entry = entries_.find(*node, length);

@@ -40,13 +40,10 @@ void Core::sweep(Node& node) {
 
 void Core::take_superseded_by(Node& node) {
   for (const BlockId& id : node.supersedes) {
-    if (auto it = superseded_.find(id); it != superseded_.end()) {
-      if (it->second.written) {
-        superseded_bytes_ -= it->second.disk.file_bytes;
-        --superseded_written_;
-        gone_.add(id);
-      }
-      superseded_.erase(it);
+    if (take_written_superseded(id)) {
+      gone_.add(id);
+    } else {
+      superseded_.erase(id);  // one that is being written: nobody's any more
     }
   }
   node.supersedes.clear();
@@ -95,12 +92,8 @@ std::size_t Core::expire() {
 bool Core::remove(
     const BlockId& last_block, std::size_t length, const Root& root
 ) {
-  Node* node = tree_.find(last_block);
-  if (!node || node->root || length <= node->block->start ||
-      length > node->end() || (root && Tree::root_of(*node).id() != *root)) {
-    return false;
-  }
-  Entry* entry = entries_.find(*node, length);
+  Node* node = node_at(last_block, length, root);
+  Entry* entry = node ? entries_.find(*node, length) : nullptr;
   if (!entry || in_use(*entry)) {
     return false;
   }
