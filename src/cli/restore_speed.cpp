@@ -15,6 +15,7 @@
 #include "cli/cold_read.h"
 #include "kv/prompt_cache.h"
 #include "store/block_format.h"
+#include "store/disk_files.h"
 #include "store/store.h"
 
 namespace afterglow {
@@ -178,9 +179,7 @@ class Bench {
     for (std::size_t at = 0; at < prompt_.size(); at += kPageTokens) {
       parent =
           block_id(parent, at, std::span(prompt_).subspan(at, kPageTokens));
-      files_.push_back(
-          path_ + "/v1/" + key.folder() + "/blocks/" + block_file_name(parent)
-      );
+      files_.push_back(path_ + "/" + block_path(key.folder(), parent));
     }
     for (std::uint32_t seed = 8;
          instance.store->stats().written_bytes < options_.start_bytes;

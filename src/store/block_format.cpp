@@ -129,10 +129,39 @@ std::size_t kv_offset_for(std::size_t json_bytes) {
   return (bytes + kKvAlignment - 1) / kKvAlignment * kKvAlignment;
 }
 
+/// Metadata by key, all there, in order.
+Result<std::map<std::string, std::string>> check_metadata(
+    const TensorHeader& header
+) {
+  const auto& metadata = header.metadata;
+  if (metadata.size() < 2 || metadata[0].first != "sum" ||
+      metadata[1].first != "format") {
+    return corrupt("metadata: does not begin with sum and format");
+  }
+  if (metadata[1].second != kBlockFormat) {
+    return Error{
+        Code::kUnsupported,
+        "format: " + metadata[1].second + ", this build reads " +
+            std::string(kBlockFormat)};
+  }
+  if (metadata.size() != kMetadataKeys.size()) {
+    return corrupt("metadata: not the keys of format 1");
+  }
+  std::map<std::string, std::string> fields;
+  for (std::size_t i = 0; i < kMetadataKeys.size(); ++i) {
+    if (metadata[i].first != kMetadataKeys[i]) {
+      return corrupt("metadata: not the keys of format 1");
+    }
+    fields.insert(metadata[i]);
+  }
+  return fields;
+}
+
 /// The file up to the tokens, split and its sum verified.
 struct RawHead {
   TensorHeader header;
-  std::size_t json_bytes = 0;  // without padding
+  std::map<std::string, std::string> fields;  // of its metadata
+  std::size_t json_bytes = 0;                 // without padding
   std::size_t data_offset = 0;
 };
 
@@ -163,35 +192,12 @@ Result<RawHead> decode_raw(std::span<const std::byte> head) {
   }
   raw.header = std::move(*header);
   raw.json_bytes = text.find_last_not_of(' ') + 1;
+  auto fields = check_metadata(raw.header);
+  if (!fields) {
+    return fields.error();
+  }
+  raw.fields = std::move(*fields);
   return raw;
-}
-
-/// Metadata by key, all there, in order.
-Result<std::map<std::string, std::string>> check_metadata(
-    const TensorHeader& header
-) {
-  const auto& metadata = header.metadata;
-  if (metadata.size() < 2 || metadata[0].first != "sum" ||
-      metadata[1].first != "format") {
-    return corrupt("metadata: does not begin with sum and format");
-  }
-  if (metadata[1].second != kBlockFormat) {
-    return Error{
-        Code::kUnsupported,
-        "format: " + metadata[1].second + ", this build reads " +
-            std::string(kBlockFormat)};
-  }
-  if (metadata.size() != kMetadataKeys.size()) {
-    return corrupt("metadata: not the keys of format 1");
-  }
-  std::map<std::string, std::string> fields;
-  for (std::size_t i = 0; i < kMetadataKeys.size(); ++i) {
-    if (metadata[i].first != kMetadataKeys[i]) {
-      return corrupt("metadata: not the keys of format 1");
-    }
-    fields.insert(metadata[i]);
-  }
-  return fields;
 }
 
 Status check_tensors(
@@ -375,11 +381,7 @@ Result<BlockHead> decode_block_head(
   if (!raw) {
     return raw.error();
   }
-  auto metadata = check_metadata(raw->header);
-  if (!metadata) {
-    return metadata.error();
-  }
-  auto& fields = *metadata;
+  auto& fields = raw->fields;
   if (fields["fingerprint"] != hex(key.fingerprint)) {
     return Error{Code::kUnsupported, "fingerprint: another model's block"};
   }
@@ -448,16 +450,12 @@ Result<ModelKey> key_of_head(std::span<const std::byte> head) {
   if (!raw) {
     return raw.error();
   }
-  auto fields = check_metadata(raw->header);
-  if (!fields) {
-    return fields.error();
-  }
   // Both digests are written as ids are: 64 hex digits.
-  Result<BlockId> fingerprint = BlockId::parse((*fields)["fingerprint"]);
+  Result<BlockId> fingerprint = BlockId::parse(raw->fields["fingerprint"]);
   if (!fingerprint) {
     return corrupt("fingerprint: not 64 hex digits");
   }
-  Result<BlockId> spec = BlockId::parse((*fields)["spec"]);
+  Result<BlockId> spec = BlockId::parse(raw->fields["spec"]);
   if (!spec) {
     return corrupt("spec: not 64 hex digits");
   }
@@ -473,12 +471,8 @@ Result<ForeignHead> decode_foreign_head(std::span<const std::byte> head) {
   if (!raw) {
     return raw.error();
   }
-  auto fields = check_metadata(raw->header);
-  if (!fields) {
-    return fields.error();
-  }
-  Result<BlockId> parent = BlockId::parse((*fields)["parent"]);
-  auto start = parse_number((*fields)["start"]);
+  Result<BlockId> parent = BlockId::parse(raw->fields["parent"]);
+  auto start = parse_number(raw->fields["start"]);
   if (!parent || !start) {
     return corrupt("parent or start: unreadable");
   }

@@ -3,34 +3,28 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "store/block_io.h"
 #include "store/clock.h"
+#include "store/disk_files.h"
 
 namespace afterglow {
 
 void BlockIndex::scan(std::span<const BlockId> first) {
   std::vector<BlockId> order;
-  std::unordered_set<BlockId, BlockIdHash> stored;
-  auto found = context_.files->list(context_.blocks);
-  if (!found) {
-    if (found.error().code != Code::kNotFound) {
-      spdlog::warn("[store.index] {}", found.error().message);
+  auto stored = stored_blocks(*context_.files, context_.folder);
+  if (!stored) {
+    if (stored.error().code != Code::kNotFound) {
+      spdlog::warn("[store.index] {}", stored.error().message);
     }
     return;
   }
-  for (const std::string& name : *found) {
-    if (auto id = parse_block_file_name(name)) {
-      stored.insert(*id);
-    }
-  }
   for (const BlockId& id : first) {
-    if (stored.erase(id) > 0) {
+    if (stored->erase(id) > 0) {
       order.push_back(id);
     }
   }
-  order.insert(order.end(), stored.begin(), stored.end());
+  order.insert(order.end(), stored->begin(), stored->end());
   for (const BlockId& id : order) {
     if (context_.stopping) {
       return;
@@ -48,10 +42,8 @@ bool BlockIndex::add(const BlockId& id) {
     return false;  // missing, or out of reach for now: skipped and kept
   }
   auto info = (*file)->info();
-  auto head = read_block_head(context_.key, id, **file);
-  if (!head && head.error().code == Code::kCorrupt) {
-    head = read_block_head(context_.key, id, **file);
-  }
+  auto head =
+      read_twice([&] { return read_block_head(context_.key, id, **file); });
   if (!head || !info) {
     if (!head && head.error().code == Code::kCorrupt) {
       damage_.confirm(id, head.error());

@@ -49,6 +49,14 @@ struct AnyHead {
 /// The same as read_block_head for a file of any model.
 Result<AnyHead> read_any_head(const BlockId& name, const File& file);
 
+/// Runs a read of a block, and once more when what came looks corrupt: the
+/// fault may have been on the way.
+template <class Read>
+auto read_twice(Read read) {
+  auto first = read();
+  return first || first.error().code != Code::kCorrupt ? first : read();
+}
+
 /// The parent and start of a block file of any model.
 Result<ForeignHead> read_foreign_head(const File& file);
 

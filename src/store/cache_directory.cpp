@@ -7,7 +7,6 @@
 #include <chrono>
 #include <system_error>
 
-#include "store/block_format.h"
 #include "store/clock.h"
 #include "store/disk_files.h"
 #include "store/names.h"
@@ -152,18 +151,11 @@ Status CacheDirectory::tidy_manifest(
     folders.insert(entry.model);
   }
   for (const std::string& folder : folders) {
-    std::set<BlockId> stored;
-    auto found = files_->list(names::blocks(folder));
-    if (!found && found.error().code != Code::kNotFound) {
-      return found.error();
+    auto stored = stored_blocks(*files_, folder);
+    if (!stored && stored.error().code != Code::kNotFound) {
+      return stored.error();
     }
-    for (const std::string& name :
-         found ? *found : std::vector<std::string>()) {
-      if (auto id = parse_block_file_name(name)) {
-        stored.insert(*id);
-      }
-    }
-    keep_stored(manifest, folder, stored);
+    keep_stored(manifest, folder, stored ? *stored : std::set<BlockId>());
   }
   manifest = merge_manifests(manifest, {});
   if (format_manifest(manifest) == before) {
@@ -182,7 +174,7 @@ Result<bool> CacheDirectory::set_pinned(const StoredEntry& entry, bool pinned) {
   }
   const std::string& folder = entry.model->folder;
   for (const BlockId& id : entry.record.path) {
-    auto info = files_->info(names::blocks(folder) + "/" + block_file_name(id));
+    auto info = files_->info(block_path(folder, id));
     if (!info) {
       return info.error().code == Code::kNotFound
                  ? Error{

@@ -1,6 +1,7 @@
 #include "store/cache_directory_contents.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -44,7 +45,7 @@ std::optional<StoredBlock> read_stored_block(
     FileSystem& files, const std::string& folder, const BlockId& id
 ) {
   StoredBlock stored;
-  std::string name = names::blocks(folder) + "/" + block_file_name(id);
+  std::string name = block_path(folder, id);
   auto info = files.info(name);
   auto file =
       info ? files.open(name) : Result<std::unique_ptr<File>>(info.error());
@@ -76,25 +77,21 @@ std::unique_ptr<StoredModel> read_model(
   auto model = std::make_unique<StoredModel>();
   model->folder = folder;
   model->name = read_model_name(files, folder);
-  auto found = files.list(names::blocks(folder));
+  auto found = stored_blocks(files, folder);
   if (!found) {
     return model;  // a folder without blocks
   }
-  for (const std::string& base : *found) {
-    auto id = parse_block_file_name(base);
-    if (!id) {
-      continue;
-    }
-    if (auto stored = read_stored_block(files, folder, *id)) {
+  for (const BlockId& id : *found) {
+    if (auto stored = read_stored_block(files, folder, id)) {
       model->bytes += stored->bytes;
-      model->blocks.emplace(*id, std::move(*stored));
+      model->blocks.emplace(id, std::move(*stored));
     }
   }
   return model;
 }
 
 /// Blocks that can be reached from a prompt's start.
-BlockSet connected_blocks(const StoredModel& model) {
+std::set<BlockId> connected_blocks(const StoredModel& model) {
   std::vector<const Block*> order;
   for (const auto& [id, stored] : model.blocks) {
     if (stored.block) {
@@ -104,7 +101,7 @@ BlockSet connected_blocks(const StoredModel& model) {
   std::sort(order.begin(), order.end(), [](const Block* a, const Block* b) {
     return a->start < b->start;
   });
-  BlockSet connected;
+  std::set<BlockId> connected;
   for (const Block* block : order) {
     bool reached = block->start == 0;
     if (!reached && connected.count(block->parent) > 0) {
@@ -125,7 +122,12 @@ void date_by_blocks(EntryRecord& record, const StoredModel& model) {
   }
 }
 
-void read_index(FileSystem& files, CacheContents& contents) {
+/// connected: of each folder.
+void read_index(
+    FileSystem& files,
+    const std::map<std::string, std::set<BlockId>>& connected,
+    CacheContents& contents
+) {
   auto manifest = read_manifest(files);
   if (!manifest) {
     if (manifest.error().code != Code::kNotFound || contents.blocks() > 0) {
@@ -134,17 +136,11 @@ void read_index(FileSystem& files, CacheContents& contents) {
     return;
   }
   contents.manifest = std::move(*manifest);
-  std::set<std::string> folders;
-  for (const auto& model : contents.models) {
-    folders.insert(model->folder);
-    std::set<BlockId> usable;
-    for (const BlockId& id : connected_blocks(*model)) {
-      usable.insert(id);
-    }
-    keep_stored(contents.manifest, model->folder, usable);
+  for (const auto& [folder, usable] : connected) {
+    keep_stored(contents.manifest, folder, usable);
   }
   std::erase_if(contents.manifest.entries, [&](const ManifestEntry& entry) {
-    return folders.count(entry.model) == 0;
+    return connected.count(entry.model) == 0;
   });
   for (ManifestEntry& entry : contents.manifest.entries) {
     date_by_blocks(entry.record, *contents.model_of(entry.record.path.back()));
@@ -252,15 +248,17 @@ Result<CacheContents> read_cache_contents(FileSystem& files) {
         return std::tie(a->name, a->folder) < std::tie(b->name, b->folder);
       }
   );
+  std::map<std::string, std::set<BlockId>> connected;
   for (const auto& model : contents.models) {
-    BlockSet connected = connected_blocks(*model);
+    std::set<BlockId>& usable = connected[model->folder];
+    usable = connected_blocks(*model);
     for (const auto& [id, stored] : model->blocks) {
-      if (stored.block && connected.count(id) == 0) {
+      if (stored.block && usable.count(id) == 0) {
         contents.orphans.push_back(id);
       }
     }
   }
-  read_index(files, contents);
+  read_index(files, connected, contents);
   list_entries(contents);
   return contents;
 }

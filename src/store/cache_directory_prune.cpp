@@ -1,9 +1,8 @@
 #include <algorithm>
+#include <set>
 
-#include "store/block_format.h"
 #include "store/cache_directory.h"
 #include "store/disk_files.h"
-#include "store/names.h"
 
 namespace afterglow {
 
@@ -15,18 +14,16 @@ constexpr int kRounds = 4;
 /// The blocks of a folder now, children before parents as far as the contents
 /// know their order.
 std::vector<Victim> all_blocks(
-    const StoredModel& model, const std::vector<std::string>& names
+    const StoredModel& model, const std::set<BlockId>& blocks
 ) {
   std::vector<std::pair<std::uint64_t, Victim>> order;
-  for (const std::string& name : names) {
-    if (auto id = parse_block_file_name(name)) {
-      const StoredBlock* stored = model.find(*id);
-      bool has_head = stored != nullptr && stored->block;
-      order.push_back(
-          {has_head ? stored->block->start : ~std::uint64_t{0},
-           {model.folder, *id, 0}}
-      );
-    }
+  for (const BlockId& id : blocks) {
+    const StoredBlock* stored = model.find(id);
+    bool has_head = stored != nullptr && stored->block;
+    order.push_back(
+        {has_head ? stored->block->start : ~std::uint64_t{0},
+         {model.folder, id, 0}}
+    );
   }
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return a.first > b.first;
@@ -50,15 +47,13 @@ Status CacheDirectory::unlink(
     return raised;
   }
   for (const Victim& victim : victims) {
-    std::string name =
-        names::blocks(victim.folder) + "/" + block_file_name(victim.id);
-    auto info = files_->info(name);
-    auto removed = remove_block_file(*files_, lock, name);
+    auto removed =
+        remove_block_file(*files_, lock, block_path(victim.folder, victim.id));
     if (!removed) {
       removal.failures.push_back(removed.error());
     } else if (*removed) {
       ++removal.blocks;
-      removal.bytes += info ? info->bytes : 0;
+      removal.bytes += **removed;
     }
   }
   return {};
@@ -130,7 +125,7 @@ Result<Removal> CacheDirectory::clear(const std::vector<std::string>& folders) {
       continue;
     }
     // As it is now that the lock is ours.
-    auto found = files_->list(names::blocks(model->folder));
+    auto found = stored_blocks(*files_, model->folder);
     if (!found) {
       if (found.error().code == Code::kNotFound) {
         continue;

@@ -8,7 +8,6 @@
 #include "store/block_io.h"
 #include "store/clock.h"
 #include "store/disk_files.h"
-#include "store/names.h"
 #include "store/temporary.h"
 
 namespace afterglow {
@@ -26,16 +25,12 @@ class BlockReader {
 
   /// Errors: kCorrupt after two complete reads; those of the file system.
   Result<AnyHead> read(const std::string& folder, const BlockId& id) {
-    auto first = read_once(folder, id);
-    if (first || first.error().code != Code::kCorrupt) {
-      return first;
-    }
-    return read_once(folder, id);
+    return read_twice([&] { return read_once(folder, id); });
   }
 
  private:
   Result<AnyHead> read_once(const std::string& folder, const BlockId& id) {
-    auto file = files_.open(names::blocks(folder) + "/" + block_file_name(id));
+    auto file = files_.open(block_path(folder, id));
     if (!file) {
       return file.error();
     }
@@ -267,15 +262,12 @@ class Verifier {
       if (!still) {
         continue;
       }
-      auto removed = remove_block_file(
-          files_,
-          lock,
-          names::blocks(bad.folder) + "/" + block_file_name(bad.id)
-      );
+      auto removed =
+          remove_block_file(files_, lock, block_path(bad.folder, bad.id));
       if (!removed) {
         report_.failures.push_back(removed.error());
       } else {
-        report_.removed_blocks += *removed;
+        report_.removed_blocks += removed->has_value();
       }
     }
     return {};

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "store/block_io.h"
+#include "store/disk_files.h"
 
 namespace afterglow {
 
@@ -21,22 +22,21 @@ struct Stranger {
 
 /// Children before parents. Files that cannot be read come last.
 Result<std::vector<Stranger>> find_strangers(StoreContext& context) {
-  auto names = context.files->list(context.blocks);
-  if (!names) {
-    return names.error();
+  auto stored = stored_blocks(*context.files, context.folder);
+  if (!stored) {
+    return stored.error();
   }
   IdSet known;
   for (const BlockId& id : context.cache.durable_blocks()) {
     known.insert(id);
   }
   std::vector<Stranger> strangers;
-  for (const std::string& name : *names) {
-    auto id = parse_block_file_name(name);
-    if (!id || known.count(*id) > 0) {
+  for (const BlockId& id : *stored) {
+    if (known.count(id) > 0) {
       continue;
     }
-    Stranger stranger{*id};
-    if (auto file = context.files->open(context.file_of(*id))) {
+    Stranger stranger{id};
+    if (auto file = context.files->open(context.file_of(id))) {
       if (auto head = read_foreign_head(**file)) {
         stranger.parent = head->parent;
         stranger.start = head->start;

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "store/disk_files.h"
 #include "store/names.h"
 
 namespace afterglow {
@@ -21,7 +22,7 @@ StoreContext::StoreContext(
       pool(page_pool) {}
 
 std::string StoreContext::file_of(const BlockId& id) const {
-  return blocks + "/" + block_file_name(id);
+  return block_path(folder, id);
 }
 
 StoreStats StoreContext::stats() const {

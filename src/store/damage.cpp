@@ -35,11 +35,7 @@ Result<BlockHead> read_block(
 Result<BlockHead> read_block_twice(
     const StoreContext& context, const BlockId& id, Page& page
 ) {
-  auto first = read_block(context, id, page);
-  if (first || first.error().code != Code::kCorrupt) {
-    return first;
-  }
-  return read_block(context, id, page);
+  return read_twice([&] { return read_block(context, id, page); });
 }
 
 Status DamageControl::verify(const BlockId& id) {

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "store/block_format.h"
 #include "store/names.h"
 
 namespace afterglow {
@@ -11,6 +12,26 @@ namespace {
 constexpr std::size_t kFolderChars = 129;
 
 }  // namespace
+
+std::string block_path(const std::string& folder, const BlockId& id) {
+  return names::blocks(folder) + "/" + block_file_name(id);
+}
+
+Result<std::set<BlockId>> stored_blocks(
+    FileSystem& files, const std::string& folder
+) {
+  auto found = files.list(names::blocks(folder));
+  if (!found) {
+    return found.error();
+  }
+  std::set<BlockId> stored;
+  for (const std::string& name : *found) {
+    if (auto id = parse_block_file_name(name)) {
+      stored.insert(*id);
+    }
+  }
+  return stored;
+}
 
 Result<std::vector<std::string>> model_folders(FileSystem& files) {
   auto found = files.list(names::kVersion);
@@ -44,14 +65,14 @@ Result<std::uint64_t> count_block_bytes(FileSystem& files) {
   return bytes;
 }
 
-Result<bool> remove_block_file(
+Result<std::optional<std::uint64_t>> remove_block_file(
     FileSystem& files, DiskTransaction& lock, const std::string& name
 ) {
   auto info = files.info(name);
   Status removed = info ? files.remove(name) : Status(info.error());
   if (!removed) {
     if (removed.error().code == Code::kNotFound) {
-      return false;
+      return std::optional<std::uint64_t>();
     }
     return removed.error();
   }
@@ -60,7 +81,7 @@ Result<bool> remove_block_file(
     // Too high a count stands until the next recount.
     spdlog::warn("[store.evict] {}", kept.error().message);
   }
-  return true;
+  return std::optional(info->bytes);
 }
 
 }  // namespace afterglow

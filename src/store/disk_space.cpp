@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <unordered_map>
 
 #include "store/block_io.h"
 #include "store/clock.h"
 #include "store/disk_files.h"
-#include "store/names.h"
 
 namespace afterglow {
 
@@ -51,13 +49,12 @@ Status DiskSpace::notice_others(DiskTransaction& lock) {
   if (knows_epoch_ && seen_epoch_ == lock.state().epoch) {
     return {};
   }
-  auto found = context_.files->list(context_.blocks);
-  if (!found) {
-    return found.error();
+  auto stored = stored_blocks(*context_.files, context_.folder);
+  if (!stored) {
+    return stored.error();
   }
-  std::set<std::string> names(found->begin(), found->end());
   for (const BlockId& id : context_.cache.durable_blocks()) {
-    if (names.count(block_file_name(id)) == 0) {
+    if (stored->count(id) == 0) {
       context_.cache.forget_disk(id);
     }
   }
@@ -161,21 +158,19 @@ Status DiskSpace::find_unclaimed() {
 
 void DiskSpace::add_unclaimed(const std::string& folder) {
   FileSystem& files = *context_.files;
-  std::string directory = names::blocks(folder);
-  auto found = files.list(directory);
-  if (!found) {
+  auto stored = stored_blocks(files, folder);
+  if (!stored) {
     return;
   }
   std::vector<Unclaimed> blocks;
   std::vector<BlockId> parents;
   std::unordered_map<BlockId, std::size_t, BlockIdHash> index;
-  for (const std::string& base : *found) {
-    auto id = parse_block_file_name(base);
+  for (const BlockId& id : *stored) {
     bool is_ours = folder == context_.folder;
-    if (!id || (is_ours && context_.cache.is_durable(*id))) {
+    if (is_ours && context_.cache.is_durable(id)) {
       continue;
     }
-    Unclaimed block{directory + "/" + base, is_ours, *id};
+    Unclaimed block{block_path(folder, id), is_ours, id};
     auto info = files.info(block.name);
     if (!info || !info->is_regular) {
       continue;
@@ -189,7 +184,7 @@ void DiskSpace::add_unclaimed(const std::string& folder) {
         block.start = head->start;
       }
     }
-    index[*id] = blocks.size();
+    index[id] = blocks.size();
     blocks.push_back(block);
     parents.push_back(parent);
   }

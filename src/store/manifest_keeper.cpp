@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "store/clock.h"
+#include "store/disk_files.h"
 #include "store/disk_lock.h"
 #include "store/names.h"
 
@@ -71,6 +72,12 @@ std::vector<EntryRecord> ManifestKeeper::take_over(const Manifest& manifest) {
   return records;
 }
 
+void ManifestKeeper::hear(const Manifest& manifest) {
+  for (const EntryRecord& record : take_over(manifest)) {
+    news_.insert(news_.end(), record.path.begin(), record.path.end());
+  }
+}
+
 void ManifestKeeper::load_if_changed() {
   {
     std::lock_guard guard(mutex_);
@@ -84,13 +91,11 @@ void ManifestKeeper::load_if_changed() {
       if (manifest) {
         // Not dated by the files: what was decided last must win, and a use
         // after it is in a later manifest.
-        if (auto stored = stored_blocks()) {
+        if (auto stored = stored_blocks(*context_.files, context_.folder)) {
           keep_stored(*manifest, context_.folder, *stored);
         }
         drop_expired(*manifest, unix_now_ns());
-        for (const EntryRecord& record : take_over(*manifest)) {
-          news_.insert(news_.end(), record.path.begin(), record.path.end());
-        }
+        hear(*manifest);
       }
     }
   }
@@ -111,20 +116,6 @@ void ManifestKeeper::index_news() {
   }
 }
 
-Result<std::set<BlockId>> ManifestKeeper::stored_blocks() {
-  auto found = context_.files->list(context_.blocks);
-  if (!found) {
-    return found.error();
-  }
-  std::set<BlockId> stored;
-  for (const std::string& name : *found) {
-    if (auto id = parse_block_file_name(name)) {
-      stored.insert(*id);
-    }
-  }
-  return stored;
-}
-
 Result<std::uint64_t> ManifestKeeper::save(DiskSpace& space) {
   Result<std::uint64_t> saved = std::uint64_t{0};
   {
@@ -141,7 +132,7 @@ Result<std::uint64_t> ManifestKeeper::save(DiskSpace& space) {
 Result<std::uint64_t> ManifestKeeper::save(DiskTransaction& lock) {
   FileSystem& files = *context_.files;
   std::lock_guard guard(mutex_);
-  auto stored = stored_blocks();
+  auto stored = stored_blocks(files, context_.folder);
   if (!stored) {
     return stored.error();
   }
@@ -157,9 +148,7 @@ Result<std::uint64_t> ManifestKeeper::save(DiskTransaction& lock) {
   drop_expired(theirs, unix_now_ns());
   if (seen != seen_) {
     // Others decided something since: our cache is to know it, too.
-    for (const EntryRecord& record : take_over(theirs)) {
-      news_.insert(news_.end(), record.path.begin(), record.path.end());
-    }
+    hear(theirs);
     seen_ = seen;
   }
   Manifest mine;

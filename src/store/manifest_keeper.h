@@ -53,8 +53,10 @@ class ManifestKeeper {
   void date_by_file(EntryRecord& record);
   /// Gives the entries of this model to the cache; returns them.
   std::vector<EntryRecord> take_over(const Manifest& manifest);
+  /// Takes over what others decided; its blocks wait to be indexed.
+  /// Requires: mutex_ is held.
+  void hear(const Manifest& manifest);
   void index_news();
-  Result<std::set<BlockId>> stored_blocks();
   /// Writes the file; its text has that many bytes. Requires: mutex_ is held.
   Result<std::uint64_t> replace(
       DiskTransaction& lock, const Manifest& manifest, std::uint64_t bytes

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "store/block_io.h"
-#include "store/names.h"
+#include "store/disk_files.h"
 
 namespace afterglow {
 
@@ -49,7 +49,7 @@ Status BlockFileSource::add(
     const std::string& folder, const BlockId& id, bool is_last
 ) {
   Stored stored;
-  stored.file = names::blocks(folder) + "/" + block_file_name(id);
+  stored.file = block_path(folder, id);
   auto file = files_->open(stored.file);
   if (!file) {
     return at_fault(stored.file, file.error());
