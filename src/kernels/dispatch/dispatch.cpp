@@ -1,7 +1,11 @@
 #include "kernels/dispatch/dispatch.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
+
+#include "kernels/dispatch/cpu_features.h"
 
 namespace afterglow {
 
@@ -12,35 +16,67 @@ extern const Kernels kTable;
 namespace avx2 {
 extern const Kernels kTable;
 }
+namespace avx512bw {
+extern const Kernels kTable;
+}
 namespace avx512 {
+extern const Kernels kTable;
+}
+#elif defined(__aarch64__)
+namespace neon {
+extern const Kernels kTable;
+}
+namespace dotprod {
+extern const Kernels kTable;
+}
+namespace i8mm {
 extern const Kernels kTable;
 }
 #endif
 
 namespace {
 
-struct Target {
-  const Kernels* kernels;
-  bool runs_here;
-};
-
-std::vector<Target> all_targets() {
-  std::vector<Target> targets{{&scalar::kTable, true}};
+// What the compiler may use in target_<name>.cpp (see CMakeLists.txt).
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  // These also ask whether the system saves the registers. F16C came before
-  // AVX2 in every processor.
-  bool has_avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
-                    __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512dq") &&
-                    __builtin_cpu_supports("avx512vl") &&
-                    __builtin_cpu_supports("avx512vnni");
-  targets.push_back({&avx2::kTable, has_avx2});
-  targets.push_back({&avx512::kTable, has_avx512});
+constexpr const char* kAvx2[] = {"avx2", "fma", "f16c"};
+constexpr const char* kAvx512bw[] = {
+    "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"};
+constexpr const char* kAvx512[] = {
+    "avx2",
+    "fma",
+    "f16c",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512vnni"};
+#elif defined(__aarch64__)
+constexpr const char* kDotprod[] = {"dotprod"};
+constexpr const char* kI8mm[] = {"dotprod", "i8mm"};
 #endif
-  return targets;
+
+bool has(const char* name) {
+  for (const CpuFeature& feature : cpu_features()) {
+    if (std::strcmp(feature.name, name) == 0) {
+      return feature.here;
+    }
+  }
+  return false;
+}
+
+Target target(const Kernels& kernels, std::span<const char* const> needs) {
+  return {&kernels, needs, std::all_of(needs.begin(), needs.end(), has)};
+}
+
+std::string missing(const Target& target) {
+  std::string names;
+  for (const char* name : target.needs) {
+    if (!has(name)) {
+      names += names.empty() ? "" : ", ";
+      names += name;
+    }
+  }
+  return names;
 }
 
 const std::vector<const Kernels*>& runnable() {
@@ -57,6 +93,22 @@ const std::vector<const Kernels*>& runnable() {
 }
 
 }  // namespace
+
+std::span<const Target> all_targets() {
+  static const Target targets[] = {
+    target(scalar::kTable, {}),
+#if defined(__x86_64__)
+    target(avx2::kTable, kAvx2),
+    target(avx512bw::kTable, kAvx512bw),
+    target(avx512::kTable, kAvx512),
+#elif defined(__aarch64__)
+    target(neon::kTable, {}),
+    target(dotprod::kTable, kDotprod),
+    target(i8mm::kTable, kI8mm),
+#endif
+  };
+  return targets;
+}
 
 CodeForm code_form(const Kernels& kernels, int bits, std::int32_t levels) {
   if (bits == 8 && kernels.words_for_8_bit) {
@@ -79,7 +131,8 @@ Result<const Kernels*> select_kernels(const std::string& name) {
       if (!target.runs_here) {
         return Error{
             Code::kUnsupported,
-            "[kernels.select] this processor can't run target '" + name + "'"};
+            "[kernels.select] this processor can't run target '" + name +
+                "': it lacks " + missing(target)};
       }
       return target.kernels;
     }

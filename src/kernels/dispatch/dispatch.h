@@ -11,6 +11,16 @@ namespace afterglow {
 /// The form in which a table wants inputs for weights of `bits` bits.
 CodeForm code_form(const Kernels& kernels, int bits, std::int32_t levels);
 
+/// A table of this program, and whether this machine can run it.
+struct Target {
+  const Kernels* kernels;
+  std::span<const char* const> needs;  // names among cpu_features()
+  bool runs_here;
+};
+
+/// All targets built in, "scalar" first, the fastest last.
+std::span<const Target> all_targets();
+
 /// All tables this machine can run, "scalar" first, the fastest last.
 std::span<const Kernels* const> available_kernels();
 

@@ -13,7 +13,7 @@ namespace afterglow {
 /// alignment and no room behind their end. None allocates, locks or calls the
 /// system. Thread: all are pure functions of their arguments.
 struct Kernels {
-  const char* name;        // "scalar", "avx2", "avx512"
+  const char* name;        // "scalar", "avx2", "neon", ...
   std::size_t token_tile;  // of activations.h
   std::size_t query_rows;  // most rows of an AttendPage
   bool words_for_8_bit;    // 8-bit weights want CodeForm::kWords

@@ -6,8 +6,9 @@
 #include <cstdint>
 
 // The 16 virtual lanes as one AVX-512 register; see scalar.h for the meaning.
-// Needs AVX-512 F, BW, DQ, VL and VNNI.
-namespace afterglow::avx512 {
+// Needs AVX-512 F, BW, DQ and VL. Included by several targets, which add the
+// Rows that their extensions allow: avx512_madd.h, avx512_vnni.h.
+namespace afterglow::AFTERGLOW_TARGET {
 
 inline constexpr int kLanes = 16;
 // Rows of panel_body.h at once, and how many sums registers have room for.
@@ -182,10 +183,10 @@ inline float square_root(float x) {
   return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));
 }
 
-struct Rows {
+// What Rows have in common.
+struct SixteenRows {
   static constexpr int kWidth = 16;
   static constexpr int kTile = 8;
-  static constexpr bool kWordsFor8Bit = false;
   using Float = __m512;
   using Int = __m512i;
   static Float zero() { return _mm512_setzero_ps(); }
@@ -214,19 +215,11 @@ struct Rows {
     return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15));
   }
   static void put(float* p, Float x) { _mm512_storeu_ps(p, x); }
-
-  struct ByteDot {
-    __m512i sum = _mm512_setzero_si512();
-    void take(Int codes, const std::int8_t* x) {
-      std::int32_t word;
-      __builtin_memcpy(&word, x, 4);
-      sum = _mm512_dpbusd_epi32(sum, codes, _mm512_set1_epi32(word));
-    }
-    Int total() const { return sum; }
-  };
-  static Int high_low_total(const ByteDot& high, const ByteDot& low) {
-    return _mm512_add_epi32(_mm512_slli_epi32(high.sum, 8), low.sum);
+  static __m512i four(const void* p) {
+    std::int32_t word;
+    __builtin_memcpy(&word, p, 4);
+    return _mm512_set1_epi32(word);
   }
 };
 
-}  // namespace afterglow::avx512
+}  // namespace afterglow::AFTERGLOW_TARGET
