@@ -7,6 +7,8 @@ namespace afterglow::AFTERGLOW_TARGET {
 
 struct Rows : SixteenRows {
   static constexpr bool kWordsFor8Bit = false;
+  static constexpr int kMostByteCode = 255;
+  static constexpr bool kNarrowSums = false;
 
   struct ByteDot {
     __m512i sum = _mm512_setzero_si512();

@@ -154,6 +154,13 @@ inline I bit_and(I x, I y) {
 inline I bit_or(I x, I y) {
   return each<I>([](auto p, auto q) { return vorrq_s32(p, q); }, x, y);
 }
+inline int32x4_t lookup(uint8x16_t table, int32x4_t codes) {
+  return vreinterpretq_s32_u8(vqtbl1q_u8(table, vreinterpretq_u8_s32(codes)));
+}
+inline I lookup(const std::uint8_t* values, I codes) {
+  uint8x16_t table = vld1q_u8(values);
+  return each<I>([=](auto p) { return lookup(table, p); }, codes);
+}
 template <int N>
 inline I shift_left(I x) {
   return each<I>([](auto p) { return vshlq_n_s32(p, N); }, x);
@@ -287,6 +294,9 @@ struct EightRows {
   static Float plus(Float x, Float y) {
     return {vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b)};
   }
+  static Int plus(Int x, Int y) {
+    return {vaddq_s32(x.a, y.a), vaddq_s32(x.b, y.b)};
+  }
   static Float as_float(Int x) {
     return {vcvtq_f32_s32(x.a), vcvtq_f32_s32(x.b)};
   }
@@ -308,6 +318,15 @@ struct EightRows {
     };
     return {high(x.a), high(x.b)};
   }
+  using Table = uint8x16_t;
+  static Table lookup_table(const std::uint8_t* values) {
+    return vld1q_u8(values);
+  }
+  static Int lookup(Table values, Int codes) {
+    return {
+        AFTERGLOW_TARGET::lookup(values, codes.a),
+        AFTERGLOW_TARGET::lookup(values, codes.b)};
+  }
   static void put(float* p, Float x) {
     vst1q_f32(p, x.a);
     vst1q_f32(p + 4, x.b);
@@ -320,8 +339,8 @@ struct EightRows {
     return vdupq_n_s32(word);
   }
 
-  // For 8-bit codes; x in the order of store_words_0213. The sums of a row's
-  // even and odd halves lie side by side until the end.
+  // For codes of any byte; x in the order of store_words_0213. The sums of a
+  // row's even and odd halves lie side by side until the end.
   struct WordDot {
     int32x4_t sum[4] = {
         vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};

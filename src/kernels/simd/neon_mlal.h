@@ -6,11 +6,15 @@
 namespace afterglow::AFTERGLOW_TARGET {
 
 struct Rows : EightRows {
-  // 16 bits would overflow: 8-bit codes are widened and meet 16-bit inputs.
   static constexpr bool kWordsFor8Bit = true;
+  // Larger codes would overflow 16 bits, so they are widened and meet 16-bit
+  // inputs.
+  static constexpr int kMostByteCode = 63;
+  static constexpr bool kNarrowSums = true;
 
-  // For 4-bit codes: each 16-bit lane takes one product of every four codes
-  // of a group, |sum| <= 8 * 15 * 128 = 15,360.
+  // A lane has one product of every four codes: |sum| <= 8 * 31 * 128 = 31,744
+  // for 32 inputs and codes up to 31, 4 * 63 * 128 = 32,256 for 16 and codes up
+  // to 63.
   struct ByteDot {
     int16x8_t sum[4] = {
         vdupq_n_s16(0), vdupq_n_s16(0), vdupq_n_s16(0), vdupq_n_s16(0)};
