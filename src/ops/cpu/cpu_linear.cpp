@@ -41,7 +41,7 @@ std::size_t find_runs(
 }
 
 Result<CpuLinear::Segment> pack_segment(
-    std::span<const MatrixSource> parts, ThreadPool& pool
+    std::span<const MatrixSource> parts, ThreadPool& pool, HugeArena& memory
 ) {
   std::size_t rows = 0;
   for (const MatrixSource& part : parts) {
@@ -54,8 +54,8 @@ Result<CpuLinear::Segment> pack_segment(
   CpuLinear::Segment segment;
   segment.matrix = *layout;
   PackedMatrix& m = segment.matrix;
-  segment.buffer = AlignedBuffer(m.row_blocks * m.row_block_bytes);
-  m.data = segment.buffer.data();
+  std::byte* data = memory.take(m.row_blocks * m.row_block_bytes);
+  m.data = data;
   std::vector<PackScratch> scratch;
   for (int i = 0; i < pool.threads(); ++i) {
     scratch.emplace_back(m);
@@ -63,7 +63,7 @@ Result<CpuLinear::Segment> pack_segment(
   pool.run(m.row_blocks, [&](std::size_t block, int thread) {
     SourceRows runs[kRows];
     std::size_t count = find_runs(parts, block * kRows, runs);
-    std::byte* out = segment.buffer.data() + block * m.row_block_bytes;
+    std::byte* out = data + block * m.row_block_bytes;
     pack_row_block(m, runs, count, scratch[thread], out);
   });
   return segment;
@@ -93,7 +93,8 @@ std::size_t blocks_per_job(
 Result<CpuLinear> CpuLinear::pack(
     std::span<const MatrixSource> parts,
     std::span<const float> bias,
-    ThreadPool& pool
+    ThreadPool& pool,
+    HugeArena& memory
 ) {
   CpuLinear linear;
   if (parts.empty()) {
@@ -112,7 +113,8 @@ Result<CpuLinear> CpuLinear::pack(
       }
       rows += parts[end++].rows;
     }
-    Result<Segment> segment = pack_segment(parts.subspan(i, end - i), pool);
+    Result<Segment> segment =
+        pack_segment(parts.subspan(i, end - i), pool, memory);
     if (!segment.ok()) {
       return segment.error();
     }
@@ -134,7 +136,7 @@ Result<CpuLinear> CpuLinear::pack(
 std::size_t CpuLinear::bytes() const {
   std::size_t sum = bias_.size() * sizeof(float);
   for (const Segment& segment : segments_) {
-    sum += segment.buffer.size();
+    sum += segment.matrix.row_blocks * segment.matrix.row_block_bytes;
   }
   return sum;
 }

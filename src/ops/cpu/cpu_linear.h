@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/aligned_buffer.h"
+#include "base/huge_arena.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "kernels/dispatch/kernel_table.h"
@@ -21,15 +21,15 @@ class CpuLinear {
   struct Segment {
     PackedMatrix matrix;
     std::size_t first_row = 0;
-    AlignedBuffer buffer;
   };
 
-  /// Packs the parts on the pool. Errors: kUnsupported for a format,
-  /// kInvalidArgument where shapes don't fit together.
+  /// Packs the parts on the pool, into the arena's memory. Errors: kUnsupported
+  /// for a format, kInvalidArgument where shapes don't fit together.
   static Result<CpuLinear> pack(
       std::span<const MatrixSource> parts,
       std::span<const float> bias,
-      ThreadPool& pool
+      ThreadPool& pool,
+      HugeArena& memory
   );
 
   std::size_t rows() const { return rows_; }

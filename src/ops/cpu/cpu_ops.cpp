@@ -109,6 +109,7 @@ class CpuOps final : public Ops {
   ThreadPool& pool_;
   Activations mode_;
   const Kernels& kernels_;
+  HugeArena memory_;  // of all linears_
   std::vector<CpuLinear> linears_;
   std::vector<std::vector<float>> vectors_;
   Arena arena_;
@@ -137,7 +138,7 @@ std::size_t CpuOps::weight_bytes() const {
 Result<LinearId> CpuOps::add_linear(
     std::span<const MatrixSource> parts, std::span<const float> bias
 ) {
-  Result<CpuLinear> packed = CpuLinear::pack(parts, bias, pool_);
+  Result<CpuLinear> packed = CpuLinear::pack(parts, bias, pool_, memory_);
   if (!packed.ok()) {
     return packed.error();
   }
