@@ -36,6 +36,7 @@ struct Panel {
 
 template <int Q, int U, class T>
 inline void panel_tile(const Panel<T>& p, std::size_t vector) {
+  constexpr int kVectorsOfLine = sizeof(T) == 2 ? 2 : 1;
   F acc[Q][U];
 #pragma GCC unroll 16
   for (int q = 0; q < Q; ++q) {
@@ -48,6 +49,12 @@ inline void panel_tile(const Panel<T>& p, std::size_t vector) {
     F row[U];
 #pragma GCC unroll 16
     for (int u = 0; u < U; ++u) row[u] = load_as_float(b + u * p.b_vector);
+      // The next vectors of the same rows, which lie too far apart for the
+      // processor to guess.
+#pragma GCC unroll 16
+    for (int u = 0; u < U; u += kVectorsOfLine) {
+      __builtin_prefetch(b + (U + u) * p.b_vector);
+    }
 #pragma GCC unroll 16
     for (int q = 0; q < Q; ++q) {
       F x = set(a[q * p.a_step]);
@@ -75,15 +82,16 @@ constexpr int panel_vectors(int q) {
   return u;
 }
 
-template <int Q, class T>
-inline void panel_rows(const Panel<T>& p, std::size_t vectors) {
-  constexpr int U = panel_vectors(Q);
-  std::size_t v = 0;
-  for (; v + U <= vectors; v += U) {
-    panel_tile<Q, U>(p, v);
+/// Vectors [vector, vectors), U at once and the rest by halves of that.
+template <int Q, int U, class T>
+inline void panel_rows(
+    const Panel<T>& p, std::size_t vector, std::size_t vectors
+) {
+  for (; vector + U <= vectors; vector += U) {
+    panel_tile<Q, U>(p, vector);
   }
-  for (; v < vectors; ++v) {
-    panel_tile<Q, 1>(p, v);
+  if constexpr (U > 1) {
+    panel_rows<Q, U / 2>(p, vector, vectors);
   }
 }
 
@@ -92,7 +100,7 @@ inline void panel_dispatch(
     const Panel<T>& p, std::size_t rows, std::size_t vectors
 ) {
   if (rows == Q) {
-    panel_rows<Q>(p, vectors);
+    panel_rows<Q, panel_vectors(Q)>(p, 0, vectors);
   } else if constexpr (Q > 1) {
     panel_dispatch<Q - 1>(p, rows, vectors);
   }
