@@ -26,7 +26,7 @@ const Kernels kTable{
     .name = AFTERGLOW_TARGET_NAME,
     .token_tile = Rows::kTile,
     .query_rows = kPanelRows,
-    .words_for_8_bit = Rows::kWordsFor8Bit,
+    .most_byte_code = Rows::kMostByteCode,
     .exp = exp_array,
     .tanh = tanh_array,
     .add = add_array,

@@ -110,8 +110,10 @@ std::span<const Target> all_targets() {
   return targets;
 }
 
-CodeForm code_form(const Kernels& kernels, int bits, std::int32_t levels) {
-  if (bits == 8 && kernels.words_for_8_bit) {
+CodeForm code_form(
+    const Kernels& kernels, const PackedMatrix& weight, std::int32_t levels
+) {
+  if (weight.most > kernels.most_byte_code) {
     return CodeForm::kWords;
   }
   return levels == kInt8Levels ? CodeForm::kBytes : CodeForm::kHighLow;

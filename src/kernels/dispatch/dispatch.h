@@ -8,8 +8,10 @@
 
 namespace afterglow {
 
-/// The form in which a table wants inputs for weights of `bits` bits.
-CodeForm code_form(const Kernels& kernels, int bits, std::int32_t levels);
+/// The form in which a table wants inputs for a weight.
+CodeForm code_form(
+    const Kernels& kernels, const PackedMatrix& weight, std::int32_t levels
+);
 
 /// A table of this program, and whether this machine can run it.
 struct Target {

@@ -16,9 +16,9 @@ struct Kernels {
   const char* name;        // "scalar", "avx2", "neon", ...
   std::size_t token_tile;  // of activations.h
   std::size_t query_rows;  // most rows of an AttendPage
-  bool words_for_8_bit;    // 8-bit weights want CodeForm::kWords
+  int most_byte_code;      // of CodeForm::kBytes and kHighLow
 
-  /// y = e^x; 0 below -69, e^88 above 88.
+  /// y = e^x; 0 below -69, e^88 above 88. y may be x.
   void (*exp)(const float* x, std::size_t n, float* y);
   void (*tanh)(const float* x, std::size_t n, float* y);
   /// x += y.

@@ -9,10 +9,11 @@
 namespace afterglow {
 
 /// y = x W^T + bias for row blocks [first_block, last_block) of an affine
-/// weight and rounded inputs. Over groups ascending, in each lane:
+/// weight and rounded inputs. Over the weight's blocks ascending, in each lane:
 ///   y = fma(weight_scale, input_scale * float(sum of code * q), y)
-///   for each 32 inputs, then y = fma(weight_bias, sum of inputs, y)
-///   for each group; at last y + bias.
+///   for each 32 inputs, or 16 where groups have 16, then
+///   y = fma(weight_bias, sum of inputs, y)
+///   for each group of the block; at last y + bias.
 struct LinearInt {
   const PackedMatrix* weight;
   CodeForm form;

@@ -12,18 +12,42 @@ inline F load_sixteen(ElementType type, const std::byte* p) {
   }
 }
 
-template <int Byte>
-inline void put_codes(I word, F scale, F bias, I offset, int bits, float* out) {
-  if (bits == 4) {
-    I low = bit_and(shift_right<8 * Byte>(word), set_int(15));
-    I high = bit_and(shift_right<8 * Byte + 4>(word), set_int(15));
-    store(out + Byte * 16, fma(scale, to_float(sub(low, offset)), bias));
-    store(
-        out + (16 + Byte) * 16, fma(scale, to_float(sub(high, offset)), bias)
-    );
-  } else {
-    I code = bit_and(shift_right<8 * Byte>(word), set_int(255));
-    store(out + Byte * 16, fma(scale, to_float(sub(code, offset)), bias));
+/// Four inputs of 16 rows from the bytes of `codes`.
+inline void put_codes(I codes, I offset, F scale, F bias, float* out) {
+  const I byte = set_int(255);
+  auto put = [&](int i, I code) {
+    store(out + i * 16, fma(scale, to_float(sub(code, offset)), bias));
+  };
+  put(0, bit_and(codes, byte));
+  put(1, bit_and(shift_right<8>(codes), byte));
+  put(2, bit_and(shift_right<16>(codes), byte));
+  put(3, shift_right<24>(codes));
+}
+
+/// 32 inputs of 16 rows; `scale` and `bias` are those of the first 16 and of
+/// the last 16.
+inline void decode_inputs(
+    const PackedMatrix& w,
+    const std::byte* codes,
+    const F (&scale)[2],
+    const F (&bias)[2],
+    float* out
+) {
+  const I offset = set_int(w.offset);
+  const I nibbles = set_int(0x0f0f0f0f);
+  if (w.bits == 8) {
+    for (int i = 0; i < 8; ++i) {
+      I code = load_int(codes + i * 64);
+      put_codes(code, offset, scale[i / 4], bias[i / 4], out + i * 64);
+    }
+    return;
+  }
+  for (int i = 0; i < 4; ++i) {
+    I both = load_int(codes + i * 64);
+    I low = lookup(w.values, bit_and(both, nibbles));
+    I high = lookup(w.values, bit_and(shift_right<4>(both), nibbles));
+    put_codes(low, offset, scale[0], bias[0], out + i * 64);
+    put_codes(high, offset, scale[1], bias[1], out + (4 + i) * 64);
   }
 }
 
@@ -31,22 +55,25 @@ inline void put_codes(I word, F scale, F bias, I offset, int bits, float* out) {
 inline void decode_block(
     const PackedMatrix& w, const std::byte* block, float* out
 ) {
-  I offset = set_int(w.offset);
-  for (std::size_t c = 0; c < w.cols; c += w.group, block += w.block_bytes) {
-    F scale = load_sixteen(w.type, block);
-    F bias = w.has_bias ? load_sixteen(w.type, block + 16 * w.element_bytes)
-                        : set(0.0f);
-    const std::byte* codes = block + w.header_bytes;
-    for (std::size_t i = 0; i < w.group; i += 32, out += 32 * 16) {
-      for (int j = 0; j < w.bits; ++j, codes += 64) {
-        I word = load_int(codes);
-        float* at = out + 4 * j * 16;
-        put_codes<0>(word, scale, bias, offset, w.bits, at);
-        put_codes<1>(word, scale, bias, offset, w.bits, at);
-        put_codes<2>(word, scale, bias, offset, w.bits, at);
-        put_codes<3>(word, scale, bias, offset, w.bits, at);
-      }
+  std::size_t sixteen = 16 * w.element_bytes;
+  for (std::size_t c = 0; c < w.cols; c += w.block_inputs) {
+    std::size_t second = w.block_groups - 1;
+    const std::byte* biases = block + w.block_groups * sixteen;
+    F scale[2] = {
+        load_sixteen(w.type, block),
+        load_sixteen(w.type, block + second * sixteen)};
+    F bias[2] = {set(0.0f), set(0.0f)};
+    if (w.has_bias) {
+      bias[0] = load_sixteen(w.type, biases);
+      bias[1] = load_sixteen(w.type, biases + second * sixteen);
     }
+    const std::byte* codes = block + w.header_bytes;
+    for (std::size_t i = 0; i < w.block_inputs; i += 32) {
+      decode_inputs(w, codes, scale, bias, out);
+      codes += 64 * w.bits;
+      out += 32 * 16;
+    }
+    block += w.block_bytes;
   }
 }
 

@@ -12,7 +12,7 @@ inline Rows::Float load_scales(ElementType type, const std::byte* p) {
   }
 }
 
-/// One integer sum for each of the lanes and of Tokens tokens, over 32 inputs.
+/// One integer sum for each of the lanes and of Tokens tokens.
 template <int Tokens, CodeForm Form, class R = Rows>
 struct GroupDots;
 
@@ -75,8 +75,66 @@ struct GroupDots<Tokens, CodeForm::kWords, R> {
   }
 };
 
+/// What kind of weight and inputs the loops are compiled for.
+template <int Bits, bool Values, int Groups, bool Bias, CodeForm Form>
+struct Kind {
+  static constexpr int kBits = Bits;
+  static constexpr bool kValues = Values;  // codes stand for values
+  static constexpr int kGroups = Groups;   // of a block
+  static constexpr bool kBias = Bias;
+  static constexpr CodeForm kForm = Form;
+  // 32 inputs are summed in halves that have scales of their own, or where
+  // the sums of codes above 15 would not fit.
+  static constexpr bool kNarrow =
+      Rows::kNarrowSums && Form != CodeForm::kWords && (Bits == 8 || Values);
+  static constexpr int kParts = Groups == 2 || kNarrow ? 2 : 1;
+};
+
+/// Codes of inputs 4i..4i+3 of 32, one row a lane.
+template <class K>
+[[gnu::always_inline]] inline Rows::Int code_vector(
+    const std::byte* codes, int i, Rows::Table values
+) {
+  if constexpr (K::kBits == 8) {
+    return Rows::load_codes(codes + i * 64);
+  } else {
+    Rows::Int both = Rows::load_codes(codes + i % 4 * 64);
+    Rows::Int code = i < 4 ? Rows::low_nibbles(both) : Rows::high_nibbles(both);
+    return K::kValues ? Rows::lookup(values, code) : code;
+  }
+}
+
+/// The sums of codes times inputs over group `g` of 32 inputs.
+template <class K, int Tokens>
+[[gnu::always_inline]] inline void group_totals(
+    const std::byte* codes,
+    Rows::Table values,
+    const std::int8_t* x,
+    int g,
+    Rows::Int (&totals)[Tokens]
+) {
+  constexpr int kVectors = 8 / K::kParts;
+  constexpr int kParts = K::kParts / K::kGroups;
+#pragma GCC unroll 2
+  for (int part = 0; part < kParts; ++part) {
+    GroupDots<Tokens, K::kForm> dots;
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      // Both halves of the bytes in turn, so that they share a load.
+      int i = K::kBits == 4 && kVectors == 8 ? j % 2 * 4 + j / 2
+                                             : (g + part) * kVectors + j;
+      dots.take(code_vector<K>(codes, i, values), x, 4 * i);
+    }
+#pragma GCC unroll 8
+    for (int t = 0; t < Tokens; ++t) {
+      totals[t] =
+          part == 0 ? dots.total(t) : Rows::plus(totals[t], dots.total(t));
+    }
+  }
+}
+
 /// A tile of Tokens tokens by Rows::kWidth rows, from `row` on of a block.
-template <int Tokens, int Bits, CodeForm Form, bool Bias>
+template <class K, int Tokens>
 inline void linear_tile(
     const PackedMatrix& w,
     const std::byte* block,
@@ -85,56 +143,60 @@ inline void linear_tile(
     const InputGroup* in,
     Rows::Float (&y)[Tokens]
 ) {
-  using Dots = GroupDots<Tokens, Form>;
-  constexpr std::size_t kSubBytes = 16 * 32 * Bits / 8;
+  constexpr int kGroups = K::kGroups;
+  constexpr std::size_t kSubBytes = 16 * 32 * K::kBits / 8;
+  constexpr std::size_t kInputBytes =
+      Tokens * GroupDots<Tokens, K::kForm>::kCodeBytes;
   // Apart from y, so that the sums stay in registers.
   Rows::Float sums[Tokens];
+  Rows::Table values = Rows::lookup_table(w.values);
   std::size_t scale_bytes = w.element_bytes;
-  std::size_t subs = w.group / 32;
+  std::size_t subs = kGroups == 2 ? 1 : w.group / 32;
 #pragma GCC unroll 8
   for (int t = 0; t < Tokens; ++t) {
     sums[t] = Rows::zero();
   }
-  for (std::size_t c = 0; c < w.cols; c += w.group, block += w.block_bytes) {
-    Rows::Float scale = load_scales(w.type, block + row * scale_bytes);
+  for (std::size_t c = 0; c < w.cols; c += w.block_inputs) {
+    const std::byte* scales = block + row * scale_bytes;
     const std::byte* codes = block + w.header_bytes + row * 4;
+    Rows::Float scale[kGroups];
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g) {
+      scale[g] = load_scales(w.type, scales + g * 16 * scale_bytes);
+    }
     for (std::size_t s = 0; s < subs; ++s) {
-      Dots dots;
-      if constexpr (Bits == 4) {
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) {
-          Rows::Int both = Rows::load_codes(codes + j * 64);
-          dots.take(Rows::low_nibbles(both), x, 4 * j);
-          dots.take(Rows::high_nibbles(both), x, 16 + 4 * j);
-        }
-      } else {
+#pragma GCC unroll 2
+      for (int g = 0; g < kGroups; ++g) {
+        Rows::Int totals[Tokens];
+        group_totals<K>(codes, values, x, g, totals);
 #pragma GCC unroll 8
-        for (int j = 0; j < 8; ++j) {
-          dots.take(Rows::load_codes(codes + j * 64), x, 4 * j);
+        for (int t = 0; t < Tokens; ++t) {
+          if constexpr (!K::kBias) {
+            totals[t] = Rows::minus(totals[t], in[t].correction);
+          }
+          Rows::Float sum = Rows::multiply(
+              Rows::as_float(totals[t]), Rows::broadcast(in[t].scale)
+          );
+          sums[t] = Rows::multiply_add(scale[g], sum, sums[t]);
         }
-      }
-#pragma GCC unroll 8
-      for (int t = 0; t < Tokens; ++t) {
-        Rows::Int total = dots.total(t);
-        if constexpr (!Bias) {
-          total = Rows::minus(total, in[t].correction);
-        }
-        Rows::Float sum =
-            Rows::multiply(Rows::as_float(total), Rows::broadcast(in[t].scale));
-        sums[t] = Rows::multiply_add(scale, sum, sums[t]);
+        in += Tokens;
       }
       codes += kSubBytes;
-      x += Tokens * Dots::kCodeBytes;
-      in += Tokens;
+      x += kInputBytes;
     }
-    if constexpr (Bias) {
-      Rows::Float bias = load_scales(w.type, block + (16 + row) * scale_bytes);
+    if constexpr (K::kBias) {
+#pragma GCC unroll 2
+      for (int g = 0; g < kGroups; ++g) {
+        Rows::Float bias =
+            load_scales(w.type, scales + (kGroups + g) * 16 * scale_bytes);
 #pragma GCC unroll 8
-      for (int t = 0; t < Tokens; ++t) {
-        Rows::Float sum = Rows::broadcast(in[t - Tokens].sum);
-        sums[t] = Rows::multiply_add(bias, sum, sums[t]);
+        for (int t = 0; t < Tokens; ++t) {
+          Rows::Float sum = Rows::broadcast(in[(g - kGroups) * Tokens + t].sum);
+          sums[t] = Rows::multiply_add(bias, sum, sums[t]);
+        }
       }
     }
+    block += w.block_bytes;
   }
 #pragma GCC unroll 8
   for (int t = 0; t < Tokens; ++t) {
@@ -142,19 +204,19 @@ inline void linear_tile(
   }
 }
 
-template <int Tokens, int Bits, CodeForm Form, bool Bias>
+template <class K, int Tokens>
 inline void linear_block(
     const LinearInt& a, std::size_t block, std::size_t token
 ) {
   const PackedMatrix& w = *a.weight;
-  std::size_t groups = w.cols / 32;
-  const std::int8_t* x = a.codes + token * groups * code_bytes(a.form);
-  const InputGroup* in = a.groups + token * groups;
+  std::size_t units = w.cols / 32;
+  const std::int8_t* x = a.codes + token * units * code_bytes(a.form);
+  const InputGroup* in = a.groups + token * units * w.block_groups;
   const std::byte* data = w.data + block * w.row_block_bytes;
   std::size_t first = block * 16;
   for (int row = 0; row < 16 && first + row < w.rows; row += Rows::kWidth) {
     Rows::Float y[Tokens];
-    linear_tile<Tokens, Bits, Form, Bias>(w, data, row, x, in, y);
+    linear_tile<K>(w, data, row, x, in, y);
     std::size_t left = w.rows - first - row;
     for (int t = 0; t < Tokens; ++t) {
       float* out = a.y + (token + t) * a.y_step + first + row;
@@ -174,54 +236,65 @@ inline void linear_block(
   }
 }
 
-template <int Bits, CodeForm Form, bool Bias>
+/// A tile of `size` tokens, a power of two up to Tokens.
+template <class K, int Tokens = Rows::kTile>
+inline void linear_size(
+    const LinearInt& a, std::size_t block, std::size_t token, std::size_t size
+) {
+  if (size == Tokens) {
+    linear_block<K, Tokens>(a, block, token);
+  } else if constexpr (Tokens > 1) {
+    linear_size<K, Tokens / 2>(a, block, token, size);
+  }
+}
+
+template <class K>
 inline void linear_blocks(const LinearInt& a) {
   for (std::size_t b = a.first_block; b < a.last_block; ++b) {
-    std::size_t t = 0;
-    while (t < a.tokens) {
+    for (std::size_t t = 0; t < a.tokens;) {
       std::size_t size = tile_size(a.tokens - t, Rows::kTile);
-      switch (size) {
-        case 1:
-          linear_block<1, Bits, Form, Bias>(a, b, t);
-          break;
-        case 2:
-          linear_block<2, Bits, Form, Bias>(a, b, t);
-          break;
-        case 4:
-          linear_block<4, Bits, Form, Bias>(a, b, t);
-          break;
-        default:
-          if constexpr (Rows::kTile >= 8) {
-            linear_block<8, Bits, Form, Bias>(a, b, t);
-          }
-      }
+      linear_size<K>(a, b, t, size);
       t += size;
     }
   }
 }
 
-template <int Bits, CodeForm Form>
-inline void linear_form(const LinearInt& a) {
-  if (a.weight->has_bias) {
-    linear_blocks<Bits, Form, true>(a);
+template <int Bits, bool Values, int Groups, bool Bias>
+inline void linear_kind(const LinearInt& a) {
+  switch (a.form) {
+    case CodeForm::kBytes:
+      linear_blocks<Kind<Bits, Values, Groups, Bias, CodeForm::kBytes>>(a);
+      break;
+    case CodeForm::kHighLow:
+      linear_blocks<Kind<Bits, Values, Groups, Bias, CodeForm::kHighLow>>(a);
+      break;
+    case CodeForm::kWords:
+      // What code_form() asks for where codes can be too large for bytes.
+      if constexpr (Rows::kMostByteCode < 255 && (Bits == 8 || Values)) {
+        linear_blocks<Kind<Bits, Values, Groups, Bias, CodeForm::kWords>>(a);
+      }
+  }
+}
+
+template <int Bits, bool Values>
+inline void linear_codes(const LinearInt& a) {
+  bool bias = a.weight->has_bias;
+  if (a.weight->block_groups == 1) {
+    bias ? linear_kind<Bits, Values, 1, !Values>(a)
+         : linear_kind<Bits, Values, 1, false>(a);
   } else {
-    linear_blocks<Bits, Form, false>(a);
+    bias ? linear_kind<Bits, Values, 2, !Values>(a)
+         : linear_kind<Bits, Values, 2, false>(a);
   }
 }
 
 inline void linear_int(const LinearInt& a) {
-  if (a.weight->bits == 4) {
-    if (a.form == CodeForm::kBytes) {
-      linear_form<4, CodeForm::kBytes>(a);
-    } else {
-      linear_form<4, CodeForm::kHighLow>(a);
-    }
-  } else if constexpr (Rows::kWordsFor8Bit) {
-    linear_form<8, CodeForm::kWords>(a);
-  } else if (a.form == CodeForm::kBytes) {
-    linear_form<8, CodeForm::kBytes>(a);
+  if (a.weight->bits == 8) {
+    linear_codes<8, false>(a);
+  } else if (a.weight->has_values) {
+    linear_codes<4, true>(a);
   } else {
-    linear_form<8, CodeForm::kHighLow>(a);
+    linear_codes<4, false>(a);
   }
 }
 

@@ -261,14 +261,25 @@ TEST(Pack, what_cannot_be_packed_is_named) {
   ASSERT_FALSE(layout.ok());
   EXPECT_EQ(layout.error().code, Code::kUnsupported);
   EXPECT_NE(layout.error().message.find("64"), std::string::npos);
-  source.bits = 3;
-  EXPECT_FALSE(packed_layout(source, 16).ok());
-  source.bits = 8;
+  auto refused = [&] { return !packed_layout(source, 16).ok(); };
   source.group = 32;
-  EXPECT_TRUE(packed_layout(source, 16).ok());
+  source.bits = 9;
+  EXPECT_TRUE(refused());
+  source.bits = 8;
+  EXPECT_FALSE(refused());
+  source.values = &test::kSmallValues;
+  EXPECT_TRUE(refused());
+  source.bits = 4;
+  EXPECT_FALSE(refused());
+  source.values = nullptr;
   source.signed_codes = true;
   source.has_bias = true;
-  EXPECT_FALSE(packed_layout(source, 16).ok());
+  EXPECT_TRUE(refused());
+  source.has_bias = false;
+  source.group = 16;
+  EXPECT_FALSE(refused());
+  source.cols = 112;
+  EXPECT_TRUE(refused());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,13 +15,18 @@ inline std::size_t size_of(ElementType type) {
   return type == ElementType::kF32 ? 4 : 2;
 }
 
+/// What 4-bit codes stand for where they are not numbers themselves.
+using CodeValues = std::array<std::int8_t, 16>;
+
 /// A matrix [rows, cols] as a weight file holds it, in a form that no longer
 /// knows the file's format. Backends repack it while loading.
 ///
 /// Dense: element (r, c) is a `type`.
 /// Affine: element (r, c) = scale * code + bias of group (r, c / group); codes
-/// are unsigned of `bits` bits, or, where signed_codes, two's complement of 8
-/// bits. Without has_bias the bias is zero. Scales and biases are `type`.
+/// are unsigned of `bits` bits, or, where signed_codes, from -2^(bits - 1) on,
+/// as bytes in two's complement. Without has_bias the bias is zero. Scales and
+/// biases are `type`. With `values`, values[code] takes the place of a code,
+/// which is of 4 bits, and there is no bias.
 struct MatrixSource {
   std::size_t rows = 0;
   std::size_t cols = 0;
@@ -29,6 +35,7 @@ struct MatrixSource {
   std::size_t group = 0;
   bool signed_codes = false;
   bool has_bias = false;
+  const CodeValues* values = nullptr;  // of static life
 
   /// Decodes rows [first, first + count).
   /// Dense: `codes` receives count x cols elements of `type`; `scales` and

@@ -10,8 +10,10 @@
 namespace afterglow {
 
 /// The layout (data not yet set) in which `rows` rows of a source's format
-/// are packed. Errors: kUnsupported for a width of codes, a group that is no
-/// multiple of 32 or does not divide cols, or signed codes with biases.
+/// are packed: codes of up to 4 bits in 4, others in 8. Errors: kUnsupported
+/// for a width of codes, a group that is neither 16 nor a multiple of 32 or
+/// does not divide cols, signed codes with biases, or values of other codes
+/// than MatrixSource says.
 Result<PackedMatrix> packed_layout(
     const MatrixSource& format, std::size_t rows
 );
@@ -41,8 +43,8 @@ void pack_row_block(
     std::byte* out
 );
 
-/// Row r as f32: scale * (code - offset) + bias with one rounding, or the
-/// element. Shape: out [cols].
+/// Row r as f32: scale * (code - offset) + bias with one rounding (a zero may
+/// lose its sign), or the element. Shape: out [cols].
 void decode_row(const PackedMatrix& matrix, std::size_t r, float* out);
 
 }  // namespace afterglow

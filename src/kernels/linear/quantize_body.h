@@ -12,6 +12,12 @@ inline void quantize_row(const QuantizeRow& row) {
   std::int8_t* codes = row.codes;
   InputGroup* group = row.groups;
   float sum = 0;
+  auto put_group = [&](std::int32_t q_sum, float scale, bool is_first) {
+    auto value = static_cast<float>(q_sum);
+    sum = is_first ? scale * value : __builtin_fmaf(scale, value, sum);
+    *group = {scale, sum, row.weight_offset * q_sum, 0};
+    group += row.group_step;
+  };
   for (std::size_t c = 0; c < row.cols; c += 32) {
     F a = load(row.x + c);
     F b = load(row.x + c + 16);
@@ -44,13 +50,14 @@ inline void quantize_row(const QuantizeRow& row) {
         store_words_0213(words, qa);
         store_words_0213(words + 16, qb);
     }
-    std::int32_t q_sum = reduce_add(add(qa, qb));
-    auto q_sum_float = static_cast<float>(q_sum);
-    sum = c % row.weight_group == 0 ? scale * q_sum_float
-                                    : __builtin_fmaf(scale, q_sum_float, sum);
-    *group = {scale, sum, row.weight_offset * q_sum, 0};
+    if (row.weight_group < 32) {
+      put_group(reduce_add(qa), scale, true);
+      put_group(reduce_add(qb), scale, true);
+    } else {
+      bool is_first = c % row.weight_group == 0;
+      put_group(reduce_add(add(qa, qb)), scale, is_first);
+    }
     codes += row.code_step;
-    group += row.group_step;
   }
 }
 

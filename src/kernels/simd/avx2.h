@@ -125,6 +125,13 @@ inline I bit_and(I x, I y) {
 inline I bit_or(I x, I y) {
   return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
+inline I lookup(const std::uint8_t* values, I codes) {
+  __m256i table = _mm256_broadcastsi128_si256(
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(values))
+  );
+  return {
+      _mm256_shuffle_epi8(table, codes.a), _mm256_shuffle_epi8(table, codes.b)};
+}
 template <int N>
 inline I shift_left(I x) {
   return {_mm256_slli_epi32(x.a, N), _mm256_slli_epi32(x.b, N)};
@@ -260,9 +267,10 @@ inline float square_root(float x) {
 struct Rows {
   static constexpr int kWidth = 8;
   static constexpr int kTile = 4;
-  // u8 * s8 pairs overflow the 16 bits of vpmaddubsw, so 8-bit codes are
-  // widened and meet 16-bit inputs.
-  static constexpr bool kWordsFor8Bit = true;
+  // Larger codes would overflow the 16 bits of vpmaddubsw, so they are widened
+  // and meet 16-bit inputs.
+  static constexpr int kMostByteCode = 31;
+  static constexpr bool kNarrowSums = true;
   using Float = __m256;
   using Int = __m256i;
   static Float zero() { return _mm256_setzero_ps(); }
@@ -281,6 +289,7 @@ struct Rows {
   }
   static Float multiply(Float a, Float b) { return _mm256_mul_ps(a, b); }
   static Float plus(Float a, Float b) { return _mm256_add_ps(a, b); }
+  static Int plus(Int a, Int b) { return _mm256_add_epi32(a, b); }
   static Float as_float(Int a) { return _mm256_cvtepi32_ps(a); }
   static Int minus(Int a, std::int32_t b) {
     return _mm256_sub_epi32(a, _mm256_set1_epi32(b));
@@ -294,6 +303,15 @@ struct Rows {
   static Int high_nibbles(Int a) {
     return _mm256_and_si256(_mm256_srli_epi16(a, 4), _mm256_set1_epi8(15));
   }
+  using Table = __m256i;
+  static Table lookup_table(const std::uint8_t* values) {
+    return _mm256_broadcastsi128_si256(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(values))
+    );
+  }
+  static Int lookup(Table values, Int codes) {
+    return _mm256_shuffle_epi8(values, codes);
+  }
   static void put(float* p, Float x) { _mm256_storeu_ps(p, x); }
   static __m256i four(const void* p) {
     std::int32_t word;
@@ -301,8 +319,8 @@ struct Rows {
     return _mm256_set1_epi32(word);
   }
 
-  // For 4-bit codes: 16 bits hold the sums of a group, |sum| <= 8 * 2 * 15 *
-  // 128 = 30,720.
+  // 16 bits hold the sums: |sum| <= 8 * 2 * 15 * 128 = 30,720 for 32 inputs
+  // and codes up to 15, 4 * 2 * 31 * 128 = 31,744 for 16 and codes up to 31.
   struct ByteDot {
     __m256i sum = _mm256_setzero_si256();
     void take(Int codes, const std::int8_t* x) {
@@ -316,7 +334,7 @@ struct Rows {
     );
   }
 
-  // For 8-bit codes; x in the order of store_words_0213.
+  // For codes of any byte; x in the order of store_words_0213.
   struct WordDot {
     __m256i sum = _mm256_setzero_si256();
     void take(Int even, Int odd, const std::int16_t* x) {

@@ -104,6 +104,12 @@ inline I bit_and(I x, I y) {
 inline I bit_or(I x, I y) {
   return {_mm512_or_si512(x.v, y.v)};
 }
+inline I lookup(const std::uint8_t* values, I codes) {
+  __m512i table = _mm512_broadcast_i32x4(
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(values))
+  );
+  return {_mm512_shuffle_epi8(table, codes.v)};
+}
 template <int N>
 inline I shift_left(I x) {
   return {_mm512_slli_epi32(x.v, N)};
@@ -203,6 +209,7 @@ struct SixteenRows {
   }
   static Float multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static Float plus(Float a, Float b) { return _mm512_add_ps(a, b); }
+  static Int plus(Int a, Int b) { return _mm512_add_epi32(a, b); }
   static Float as_float(Int a) { return _mm512_cvtepi32_ps(a); }
   static Int minus(Int a, std::int32_t b) {
     return _mm512_sub_epi32(a, _mm512_set1_epi32(b));
@@ -213,6 +220,15 @@ struct SixteenRows {
   }
   static Int high_nibbles(Int a) {
     return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15));
+  }
+  using Table = __m512i;
+  static Table lookup_table(const std::uint8_t* values) {
+    return _mm512_broadcast_i32x4(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(values))
+    );
+  }
+  static Int lookup(Table values, Int codes) {
+    return _mm512_shuffle_epi8(values, codes);
   }
   static void put(float* p, Float x) { _mm512_storeu_ps(p, x); }
   static __m512i four(const void* p) {

@@ -6,7 +6,6 @@
 namespace afterglow::AFTERGLOW_TARGET {
 
 struct Rows : SixteenRows {
-  static constexpr bool kWordsFor8Bit = true;
   static constexpr int kMostByteCode = 31;
   static constexpr bool kNarrowSums = true;
 

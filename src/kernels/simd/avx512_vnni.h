@@ -6,7 +6,6 @@
 namespace afterglow::AFTERGLOW_TARGET {
 
 struct Rows : SixteenRows {
-  static constexpr bool kWordsFor8Bit = false;
   static constexpr int kMostByteCode = 255;
   static constexpr bool kNarrowSums = false;
 

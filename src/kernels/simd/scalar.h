@@ -125,6 +125,17 @@ inline I bit_and(I a, I b) {
 inline I bit_or(I a, I b) {
   return map_int([&](int i) { return a.v[i] | b.v[i]; });
 }
+// Byte by byte values[code] of codes below 16.
+inline I lookup(const std::uint8_t* values, I codes) {
+  return map_int([&](int i) {
+    auto four = static_cast<std::uint32_t>(codes.v[i]);
+    std::uint32_t found = 0;
+    for (int b = 0; b < 32; b += 8) {
+      found |= std::uint32_t{values[four >> b & 15]} << b;
+    }
+    return static_cast<std::int32_t>(found);
+  });
+}
 template <int N>
 inline I shift_left(I a) {
   return map_int([&](int i) {
@@ -220,8 +231,11 @@ inline float square_root(float x) {
 // never meet, so a target may take a block's 16 rows in parts.
 struct Rows {
   static constexpr int kWidth = 16;
-  static constexpr int kTile = 4;  // tokens at once
-  static constexpr bool kWordsFor8Bit = false;
+  static constexpr int kTile = 1;  // tokens at once
+  // The largest code of which a ByteDot can take those of 16 inputs; where
+  // its sums are narrow, only half as large a one for 32.
+  static constexpr int kMostByteCode = 255;
+  static constexpr bool kNarrowSums = false;
   using Float = F;
   using Int = I;
   static Float zero() { return set(0); }
@@ -238,6 +252,7 @@ struct Rows {
   static Float multiply_add(Float a, Float b, Float c) { return fma(a, b, c); }
   static Float multiply(Float a, Float b) { return mul(a, b); }
   static Float plus(Float a, Float b) { return add(a, b); }
+  static Int plus(Int a, Int b) { return add(a, b); }
   static Float as_float(Int a) { return to_float(a); }
   static Int minus(Int a, std::int32_t b) { return sub(a, set_int(b)); }
   static Int load_codes(const void* p) { return load_int(p); }
@@ -245,9 +260,14 @@ struct Rows {
   static Int high_nibbles(Int a) {
     return bit_and(shift_right<4>(a), set_int(0x0f0f0f0f));
   }
+  using Table = const std::uint8_t*;
+  static Table lookup_table(const std::uint8_t* values) { return values; }
+  static Int lookup(Table values, Int codes) {
+    return scalar::lookup(values, codes);
+  }
   static void put(float* p, Float x) { store(p, x); }
 
-  // Sums of up to 32 products code * x: four codes a row, four x.
+  // Sums of products code * x: four codes a row, four x.
   struct ByteDot {
     I sum = set_int(0);
     void take(Int codes, const std::int8_t* x) {

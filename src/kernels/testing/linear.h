@@ -24,10 +24,11 @@ inline RoundedInputs round_inputs(
     std::int32_t levels
 ) {
   RoundedInputs in;
-  in.form = code_form(kernels, w.bits, levels);
-  std::size_t groups = w.cols / 32;
+  in.form = code_form(kernels, w, levels);
+  std::size_t units = w.cols / 32;
+  std::size_t groups = units * w.block_groups;
   std::size_t unit = code_bytes(in.form);
-  in.codes.resize(tokens * groups * unit);
+  in.codes.resize(tokens * units * unit);
   in.groups.resize(tokens * groups);
   for (std::size_t start = 0; start < tokens;) {
     std::size_t size = tile_size(tokens - start, kernels.token_tile);
@@ -39,7 +40,7 @@ inline RoundedInputs round_inputs(
           .weight_offset = w.offset,
           .levels = levels,
           .form = in.form,
-          .codes = in.codes.data() + (start * groups + t) * unit,
+          .codes = in.codes.data() + (start * units + t) * unit,
           .code_step = size * unit,
           .groups = in.groups.data() + start * groups + t,
           .group_step = size,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,9 +23,16 @@ struct Format {
   std::size_t group;
   bool signed_codes;
   bool has_bias;
+  const CodeValues* values = nullptr;
 };
 
-/// Every format that can be packed.
+/// Values small enough for sums of bytes, and such that reach the ends of one.
+inline constexpr CodeValues kSmallValues = {
+    0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+inline constexpr CodeValues kLargeValues = {
+    -128, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 127};
+
+/// Every kind of format that can be packed.
 inline std::vector<Format> all_formats() {
   std::vector<Format> formats;
   const std::pair<const char*, ElementType> types[] = {
@@ -33,17 +41,26 @@ inline std::vector<Format> all_formats() {
       {"bf16", ElementType::kBF16}};
   for (auto [name, type] : types) {
     formats.push_back({name, type, 0, 0, false, false});
-    for (int bits : {4, 8}) {
-      for (std::size_t group : {32, 64, 128}) {
-        for (int kind = 0; kind < 3; ++kind) {
-          std::string text = std::to_string(bits) + "-bit/" +
-                             std::to_string(group) + " " + name;
-          const char* suffix[] = {"", " bias", " signed"};
-          formats.push_back(
-              {text + suffix[kind], type, bits, group, kind == 2, kind == 1}
-          );
+    for (int bits : {2, 3, 4, 5, 6, 8}) {
+      for (std::size_t group : {16, 32, 64, 128}) {
+        if (group > 32 && bits % 4 != 0) {
+          continue;  // packed as 4 or 8 bits are
         }
+        std::string text =
+            std::to_string(bits) + "-bit/" + std::to_string(group) + " " + name;
+        formats.push_back({text, type, bits, group, false, false});
+        formats.push_back({text + " bias", type, bits, group, false, true});
+        formats.push_back({text + " signed", type, bits, group, true, false});
       }
+    }
+    for (std::size_t group : {16, 32, 64}) {
+      std::string text = "values/" + std::to_string(group) + " " + name;
+      formats.push_back(
+          {"small " + text, type, 4, group, false, false, &kSmallValues}
+      );
+      formats.push_back(
+          {"large " + text, type, 4, group, false, false, &kLargeValues}
+      );
     }
   }
   return formats;
@@ -109,17 +126,26 @@ inline Matrix random_matrix(
     }
   } else {
     std::size_t groups = rows * cols / format.group;
+    int largest = (1 << format.bits) - 1;
+    if (format.values != nullptr) {
+      auto most =
+          std::max_element(format.values->begin(), format.values->end());
+      largest = static_cast<int>(most - format.values->begin());
+    }
     content->codes.resize(rows * cols);
     content->scales = elements(groups, 0.1f);
     content->biases = elements(groups, 1);
     for (std::size_t i = 0; i < rows * cols; ++i) {
-      auto code = static_cast<int>(random.below(1u << format.bits));
-      // Extremes often, since they are where sums would overflow.
-      if (random.below(4) == 0) {
-        code = random.below(2) == 0 ? 0 : (1 << format.bits) - 1;
+      // The first row reaches the largest sums; extremes elsewhere, too.
+      auto code = i < cols ? largest
+                           : static_cast<int>(random.below(1u << format.bits));
+      if (random.below(4) == 0 && i >= cols) {
+        code = random.below(2) == 0 ? 0 : largest;
       }
+      int value = format.values != nullptr ? (*format.values)[code] : code;
       if (format.signed_codes) {
         code -= 1 << (format.bits - 1);
+        value = code;
       }
       content->codes[i] = static_cast<std::byte>(code);
       std::size_t g = i / format.group * size;
@@ -127,7 +153,7 @@ inline Matrix random_matrix(
       double bias = format.has_bias
                         ? element_value(format.type, content->biases.data() + g)
                         : 0;
-      matrix.weights[i] = scale * code + bias;
+      matrix.weights[i] = scale * value + bias;
     }
   }
   MatrixSource& source = matrix.source;
@@ -138,6 +164,7 @@ inline Matrix random_matrix(
   source.group = format.group;
   source.signed_codes = format.signed_codes;
   source.has_bias = format.has_bias;
+  source.values = format.values;
   std::size_t code_row = cols * (dense ? size : 1);
   std::size_t scale_row = dense ? 0 : cols / format.group * size;
   source.read = [=](std::size_t first,

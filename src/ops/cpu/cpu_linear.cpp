@@ -14,7 +14,8 @@ constexpr std::size_t kRows = PackedMatrix::kRows;
 
 bool same_format(const MatrixSource& a, const MatrixSource& b) {
   return a.type == b.type && a.bits == b.bits && a.group == b.group &&
-         a.signed_codes == b.signed_codes && a.has_bias == b.has_bias;
+         a.signed_codes == b.signed_codes && a.has_bias == b.has_bias &&
+         a.values == b.values;
 }
 
 // The runs of source rows that make up rows [first, first + 16) of the parts
@@ -202,10 +203,11 @@ void LinearRunner::run_int(
     float* y
 ) {
   const PackedMatrix& m = segment.matrix;
-  CodeForm form = code_form(kernels_, m.bits, levels);
-  std::size_t groups = m.cols / PackedMatrix::kInputs;
+  CodeForm form = code_form(kernels_, m, levels);
+  std::size_t units = m.cols / PackedMatrix::kInputs;
+  std::size_t groups = units * m.block_groups;
   std::size_t unit = code_bytes(form);
-  auto* codes = codes_.room_for<std::int8_t>(tokens * groups * unit);
+  auto* codes = codes_.room_for<std::int8_t>(tokens * units * unit);
   auto* sums = groups_.room_for<InputGroup>(tokens * groups);
   std::size_t tile = kernels_.token_tile;
   for_tokens(tokens, [&](std::size_t t) {
@@ -222,7 +224,7 @@ void LinearRunner::run_int(
         .weight_offset = m.offset,
         .levels = levels,
         .form = form,
-        .codes = codes + (start * groups + (t - start)) * unit,
+        .codes = codes + (start * units + (t - start)) * unit,
         .code_step = size * unit,
         .groups = sums + start * groups + (t - start),
         .group_step = size,
@@ -239,7 +241,7 @@ void LinearRunner::run_int(
     kernels_.linear_int({
         .weight = &m,
         .form = form,
-        .codes = codes + token * groups * unit,
+        .codes = codes + token * units * unit,
         .groups = sums + token * groups,
         .tokens = std::min(kTokenChunk, tokens - token),
         .first_block = first,
