@@ -14,7 +14,7 @@ ALLOWED = {
     "store": {"base", "kv"},
     "ops": {"base", "kernels"},
     "model": {"base", "kernels", "ops"},
-    "engine": {"base", "kv", "model", "ops", "store", "text"},
+    "engine": {"base", "kernels", "kv", "model", "ops", "store", "text"},
     "server": {"base", "engine", "kv", "model", "ops", "store", "text"},
     "cli": {"base", "engine", "kv", "model", "ops", "server", "store", "text"},
 }

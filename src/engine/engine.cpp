@@ -14,6 +14,7 @@
 #include "engine/prompt_preparer.h"
 #include "engine/scheduler.h"
 #include "engine/tokenizer_source.h"
+#include "kernels/dispatch/dispatch.h"
 #include "model/model.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/mlx/mlx_ops.h"
@@ -53,6 +54,10 @@ double rounding(const EngineOptions& options) {
 Result<std::unique_ptr<Ops>> make_ops(
     const EngineOptions& options, ThreadPool& pool
 ) {
+  // Whatever the backend, tokens are drawn with the kernels.
+  if (auto kernels = select_kernels(); !kernels) {
+    return kernels.error();
+  }
   if (options.backend == Backend::kMlx) {
     return make_mlx_ops(pool);
   }

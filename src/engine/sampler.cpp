@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "base/check.h"
 #include "engine/random.h"
+#include "kernels/dispatch/dispatch.h"
 
 namespace afterglow {
 namespace {
@@ -13,6 +15,12 @@ namespace {
 // Draws that belong to one position.
 constexpr std::uint32_t kTokenDraw = 0;
 constexpr std::uint32_t kXtcDraw = 1;
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+bool narrows_by_mass(const SamplingParams& params) {
+  return params.top_p > 0 && params.top_p < 1;
+}
 
 std::uint64_t random_seed() {
   std::random_device device;
@@ -35,7 +43,8 @@ std::vector<Token> distinct(std::span<const Token> tokens) {
 
 Sampler::Sampler(SamplingParams params)
     : params_(std::move(params)),
-      seed_(params_.seed ? *params_.seed : random_seed()) {}
+      seed_(params_.seed ? *params_.seed : random_seed()),
+      kernels_(*select_kernels().value()) {}
 
 void Sampler::process(std::span<float> logits, std::span<const Token> history)
     const {
@@ -66,21 +75,15 @@ void Sampler::process(std::span<float> logits, std::span<const Token> history)
 
 Token Sampler::sample(std::span<const float> logits, std::uint64_t position) {
   CHECK(!logits.empty());
+  std::size_t best = kernels_.argmax(logits.data(), logits.size());
   if (params_.temperature == 0) {
-    return static_cast<Token>(
-        std::max_element(logits.begin(), logits.end()) - logits.begin()
-    );
+    return static_cast<Token>(best);
   }
-  double log_sum = log_sum_exp(logits);
-  candidates_.clear();
-  candidates_.reserve(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    candidates_.push_back(
-        {static_cast<Token>(i), static_cast<float>(logits[i] - log_sum)}
-    );
-  }
-  if (params_.top_p > 0 && params_.top_p < 1) {
-    keep_top_p();
+  float largest = logits[best];
+  double total = kernels_.exp_sum(logits.data(), logits.size(), largest);
+  gather(logits, largest, total);
+  if (narrows_by_mass(params_)) {
+    keep_top_p(total);
   }
   if (params_.min_p > 0) {
     keep_min_p();
@@ -94,24 +97,57 @@ Token Sampler::sample(std::span<const float> logits, std::uint64_t position) {
   return draw(position);
 }
 
-// Keeps the most likely tokens until their mass reaches top_p of the whole,
-// and all that are as likely as the last of them. A heap gives them in order
-// without sorting the vocabulary.
-void Sampler::keep_top_p() {
-  auto less_likely = [](const Candidate& a, const Candidate& b) {
-    return a.logprob < b.logprob;
-  };
-  double total = 0;
-  for (const Candidate& candidate : candidates_) {
-    total += std::exp(static_cast<double>(candidate.logprob));
+// Makes candidates, in the order of tokens, of all that the filters and the
+// draw could choose: those no deeper below the most likely one than a reach
+// that grows until it is far enough.
+void Sampler::gather(
+    std::span<const float> logits, float largest, double total
+) {
+  for (double reach : {12.0, 48.0, kNoLimit}) {
+    candidates_.clear();
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      float depth = logits[i] - largest;
+      if (depth >= -reach) {
+        candidates_.push_back({static_cast<Token>(i), depth});
+      }
+    }
+    if (reach == kNoLimit || all_that_matter(reach, total)) {
+      return;
+    }
   }
+}
+
+// Whether tokens deeper than `reach` would be dropped by the first filter
+// anyway.
+bool Sampler::all_that_matter(double reach, double total) const {
+  if (narrows_by_mass(params_)) {
+    double mass = 0;
+    for (const Candidate& candidate : candidates_) {
+      mass += std::exp(static_cast<double>(candidate.depth));
+    }
+    return mass >= params_.top_p * total;
+  }
+  if (params_.min_p > 0) {
+    return reach > -std::log(params_.min_p) &&
+           candidates_.size() >= params_.min_tokens_to_keep;
+  }
+  return params_.top_k > 0 && params_.xtc_probability == 0 &&
+         candidates_.size() >= params_.top_k;
+}
+
+// Keeps the most likely tokens until their mass reaches top_p of the whole,
+// and all that are as likely as the last of them.
+void Sampler::keep_top_p(double total) {
+  auto less_likely = [](const Candidate& a, const Candidate& b) {
+    return a.depth < b.depth;
+  };
   std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
   double wanted = params_.top_p * total;
   double mass = 0;
   auto heap_end = candidates_.end();
-  float threshold = candidates_.front().logprob;
+  float threshold = candidates_.front().depth;
   while (heap_end != candidates_.begin()) {
-    float next = candidates_.front().logprob;
+    float next = candidates_.front().depth;
     if (mass >= wanted && next < threshold) {
       break;
     }
@@ -125,7 +161,7 @@ void Sampler::keep_top_p() {
 
 void Sampler::keep_min_p() {
   auto more_likely = [](const Candidate& a, const Candidate& b) {
-    return a.logprob > b.logprob;
+    return a.depth > b.depth;
   };
   std::size_t keep = std::min(params_.min_tokens_to_keep, candidates_.size());
   std::nth_element(
@@ -134,20 +170,13 @@ void Sampler::keep_min_p() {
       candidates_.end(),
       more_likely
   );
-  float top = std::max_element(
-                  candidates_.begin(),
-                  candidates_.begin() + static_cast<std::ptrdiff_t>(keep),
-                  [](const Candidate& a, const Candidate& b) {
-                    return a.logprob < b.logprob;
-                  }
-  )->logprob;
-  auto threshold = static_cast<float>(top + std::log(params_.min_p));
+  auto threshold = static_cast<float>(std::log(params_.min_p));
   auto rest = candidates_.begin() + static_cast<std::ptrdiff_t>(keep);
   candidates_.erase(
       std::remove_if(
           rest,
           candidates_.end(),
-          [&](const Candidate& c) { return c.logprob < threshold; }
+          [&](const Candidate& c) { return c.depth < threshold; }
       ),
       candidates_.end()
   );
@@ -161,12 +190,12 @@ void Sampler::exclude_top_choices(std::uint64_t position) {
   }
   double total = 0;
   for (const Candidate& candidate : candidates_) {
-    total += std::exp(static_cast<double>(candidate.logprob));
+    total += std::exp(static_cast<double>(candidate.depth));
   }
   auto probability = [&](const Candidate& candidate) {
-    return std::exp(static_cast<double>(candidate.logprob)) / total;
+    return std::exp(static_cast<double>(candidate.depth)) / total;
   };
-  double least = std::numeric_limits<double>::infinity();
+  double least = kNoLimit;
   for (const Candidate& candidate : candidates_) {
     double p = probability(candidate);
     if (p > params_.xtc_threshold) {
@@ -199,51 +228,50 @@ void Sampler::keep_top_k() {
       candidates_.begin() + k - 1,
       candidates_.end(),
       [](const Candidate& a, const Candidate& b) {
-        return a.logprob != b.logprob ? a.logprob > b.logprob
-                                      : a.token < b.token;
+        return a.depth != b.depth ? a.depth > b.depth : a.token < b.token;
       }
   );
   candidates_.erase(candidates_.begin() + k, candidates_.end());
 }
 
-Token Sampler::draw(std::uint64_t position) const {
+// The token at whose weight the running sum passes a random part of the
+// whole.
+Token Sampler::draw(std::uint64_t position) {
   CHECK(!candidates_.empty());
-  float top = candidates_.front().logprob;
+  float top = candidates_.front().depth;
   for (const Candidate& candidate : candidates_) {
-    top = std::max(top, candidate.logprob);
+    top = std::max(top, candidate.depth);
   }
-  auto weight = [&](const Candidate& candidate) {
-    return std::exp(
-        (static_cast<double>(candidate.logprob) - top) / params_.temperature
-    );
-  };
+  auto cold = static_cast<float>(1 / params_.temperature);
+  weights_.resize(candidates_.size());
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    weights_[i] = (candidates_[i].depth - top) * cold;
+  }
+  kernels_.exp(weights_.data(), weights_.size(), weights_.data());
   double total = 0;
-  for (const Candidate& candidate : candidates_) {
-    total += weight(candidate);
+  for (float weight : weights_) {
+    total += weight;
   }
   double left = uniform_at(seed_, position, kTokenDraw) * total;
-  const Candidate* chosen = nullptr;
-  for (const Candidate& candidate : candidates_) {
-    double w = weight(candidate);
-    if (w > 0) {
-      chosen = &candidate;
+  std::size_t chosen = weights_.size();
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (weights_[i] > 0) {
+      chosen = i;
     }
-    left -= w;
+    left -= weights_[i];
     if (left < 0) {
       break;
     }
   }
-  CHECK(chosen != nullptr);
-  return chosen->token;
+  CHECK(chosen < weights_.size());
+  return candidates_[chosen].token;
 }
 
 double log_sum_exp(std::span<const float> logits) {
-  float top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (float logit : logits) {
-    sum += std::exp(static_cast<double>(logit - top));
-  }
-  return top + std::log(sum);
+  const Kernels& kernels = *select_kernels().value();
+  float largest = logits[kernels.argmax(logits.data(), logits.size())];
+  return largest +
+         std::log(kernels.exp_sum(logits.data(), logits.size(), largest));
 }
 
 std::vector<TokenLogprob> top_logprobs(

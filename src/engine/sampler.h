@@ -7,16 +7,18 @@
 
 #include "base/token.h"
 #include "engine/request.h"
+#include "kernels/dispatch/kernel_table.h"
 
 namespace afterglow {
 
 /// Chooses tokens from logits as mlx_lm.sample_utils does: penalties and bias
 /// change the logits, then top-p, min-p, XTC and top-k narrow the choice, in
-/// this order, then one draw at the temperature decides.
+/// this order, then one draw at the temperature decides. The vocabulary is
+/// never sorted: filters look at the few tokens near the most likely one.
 /// Thread: one thread at a time.
 class Sampler {
  public:
-  /// Requires: params are valid.
+  /// Requires: params are valid; select_kernels() succeeds.
   explicit Sampler(SamplingParams params);
 
   /// Changes the logits by bias and penalties. `history` is prompt and answer
@@ -30,21 +32,25 @@ class Sampler {
  private:
   struct Candidate {
     Token token;
-    float logprob;
+    float depth;  // its logit, less the largest of all: at most 0
   };
 
-  void keep_top_p();
+  void gather(std::span<const float> logits, float largest, double total);
+  bool all_that_matter(double reach, double total) const;
+  void keep_top_p(double total);
   void keep_min_p();
   void exclude_top_choices(std::uint64_t position);
   void keep_top_k();
-  Token draw(std::uint64_t position) const;
+  Token draw(std::uint64_t position);
 
   SamplingParams params_;
   std::uint64_t seed_;
+  const Kernels& kernels_;
   std::vector<Candidate> candidates_;  // of the current draw
+  std::vector<float> weights_;         // theirs
 };
 
-/// log(sum(exp(logits))).
+/// log(sum(exp(logits))). Requires: as Sampler.
 double log_sum_exp(std::span<const float> logits);
 
 /// The n most likely tokens, most likely first, with log-probabilities.

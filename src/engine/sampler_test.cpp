@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -127,6 +129,73 @@ TEST(Sampler, TopKKeepsKTokens) {
   EXPECT_EQ(
       support(params, logs({0.2, 0.4, 0.1, 0.3})), (std::set<Token>{1, 3})
   );
+}
+
+// The most likely tokens that a filter must keep, found by sorting all.
+std::set<Token> most_likely(const std::vector<float>& logits, auto wanted) {
+  std::vector<Token> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) {
+    return logits[a] > logits[b];
+  });
+  double total = 0;
+  for (float logit : logits) {
+    total += std::exp(double{logit});
+  }
+  std::set<Token> kept;
+  double mass = 0;
+  for (Token token : order) {
+    if (!wanted(kept.size(), mass / total, logits[token] - logits[order[0]])) {
+      break;
+    }
+    kept.insert(token);
+    mass += std::exp(double{logits[token]});
+  }
+  return kept;
+}
+
+// Steep, flat and two-humped vocabularies: what is kept must not depend on
+// how far below the top the sampler looks first.
+TEST(Sampler, FiltersOfALargeVocabularyKeepWhatSortingKeeps) {
+  constexpr std::size_t kVocab = 5000;
+  auto shape = [](double spread, double gap) {
+    std::vector<float> logits(kVocab);
+    for (std::size_t i = 0; i < kVocab; ++i) {
+      std::size_t rank = i * 2741 % kVocab;
+      double depth = spread * std::log1p(static_cast<double>(rank));
+      logits[i] = static_cast<float>(-depth - (rank > 0 ? gap : 0));
+    }
+    return logits;
+  };
+  for (const std::vector<float>& logits :
+       {shape(3, 0), shape(1.5, 0), shape(2, 14), shape(2, 60)}) {
+    SamplingParams params = hot();
+    params.temperature = 20;  // every kept token is drawn soon
+    params.top_k = 12;
+    EXPECT_EQ(
+        support(params, logits),
+        most_likely(logits, [](auto n, double, double) { return n < 12; })
+    );
+    params.top_k = 0;
+    params.top_p = 0.9;
+    EXPECT_EQ(
+        support(params, logits),
+        most_likely(
+            logits, [](auto, double mass, double) { return mass < 0.9; }
+        )
+    );
+    params.top_p = 1;
+    params.min_p = 1e-7;
+    params.min_tokens_to_keep = 5;
+    params.temperature = 100;
+    std::set<Token> kept =
+        most_likely(logits, [](auto n, double, double depth) {
+          return n < 5 || depth >= std::log(1e-7);
+        });
+    for (Token token : support(params, logits)) {
+      EXPECT_TRUE(kept.contains(token)) << token;
+    }
+  }
 }
 
 TEST(Sampler, XtcLeavesTheLeastLikelyOfTheTopChoices) {
