@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "base/check.h"
@@ -20,6 +21,11 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 bool narrows_by_mass(const SamplingParams& params) {
   return params.top_p > 0 && params.top_p < 1;
+}
+
+// Whether some filter drops tokens far below the most likely one.
+bool narrows(const SamplingParams& params) {
+  return narrows_by_mass(params) || params.min_p > 0 || params.top_k > 0;
 }
 
 std::uint64_t random_seed() {
@@ -103,7 +109,8 @@ Token Sampler::sample(std::span<const float> logits, std::uint64_t position) {
 void Sampler::gather(
     std::span<const float> logits, float largest, double total
 ) {
-  for (double reach : {12.0, 48.0, kNoLimit}) {
+  double least = narrows(params_) ? 12.0 : kNoLimit;
+  for (double reach : {least, 4 * least, kNoLimit}) {
     candidates_.clear();
     for (std::size_t i = 0; i < logits.size(); ++i) {
       float depth = logits[i] - largest;
@@ -238,20 +245,21 @@ void Sampler::keep_top_k() {
 // whole.
 Token Sampler::draw(std::uint64_t position) {
   CHECK(!candidates_.empty());
-  float top = candidates_.front().depth;
-  for (const Candidate& candidate : candidates_) {
-    top = std::max(top, candidate.depth);
-  }
-  auto cold = static_cast<float>(1 / params_.temperature);
   weights_.resize(candidates_.size());
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    weights_[i] = (candidates_[i].depth - top) * cold;
+    weights_[i] = candidates_[i].depth;
+  }
+  float top = weights_[kernels_.argmax(weights_.data(), weights_.size())];
+  auto cold = static_cast<float>(1 / params_.temperature);
+  for (float& weight : weights_) {
+    weight = (weight - top) * cold;
   }
   kernels_.exp(weights_.data(), weights_.size(), weights_.data());
-  double total = 0;
-  for (float weight : weights_) {
-    total += weight;
+  double parts[8] = {};  // apart, so that no sum waits for the one before
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    parts[i % 8] += weights_[i];
   }
+  double total = std::accumulate(parts, parts + 8, 0.0);
   double left = uniform_at(seed_, position, kTokenDraw) * total;
   std::size_t chosen = weights_.size();
   for (std::size_t i = 0; i < weights_.size(); ++i) {
