@@ -13,7 +13,9 @@ inline F load_sixteen(ElementType type, const std::byte* p) {
 }
 
 /// Four inputs of 16 rows from the bytes of `codes`.
-inline void put_codes(I codes, I offset, F scale, F bias, float* out) {
+[[gnu::always_inline]] inline void put_codes(
+    I codes, I offset, F scale, F bias, float* out
+) {
   const I byte = set_int(255);
   auto put = [&](int i, I code) {
     store(out + i * 16, fma(scale, to_float(sub(code, offset)), bias));
@@ -24,30 +26,24 @@ inline void put_codes(I codes, I offset, F scale, F bias, float* out) {
   put(3, shift_right<24>(codes));
 }
 
-/// 32 inputs of 16 rows; `scale` and `bias` are those of the first 16 and of
-/// the last 16.
-inline void decode_inputs(
+/// Inputs 16 half .. 16 half + 15 of 32, for 16 rows.
+inline void decode_half(
     const PackedMatrix& w,
     const std::byte* codes,
-    const F (&scale)[2],
-    const F (&bias)[2],
+    int half,
+    F scale,
+    F bias,
     float* out
 ) {
   const I offset = set_int(w.offset);
-  const I nibbles = set_int(0x0f0f0f0f);
-  if (w.bits == 8) {
-    for (int i = 0; i < 8; ++i) {
-      I code = load_int(codes + i * 64);
-      put_codes(code, offset, scale[i / 4], bias[i / 4], out + i * 64);
-    }
-    return;
-  }
+  const I nibble = set_int(0x0f0f0f0f);
   for (int i = 0; i < 4; ++i) {
-    I both = load_int(codes + i * 64);
-    I low = lookup(w.values, bit_and(both, nibbles));
-    I high = lookup(w.values, bit_and(shift_right<4>(both), nibbles));
-    put_codes(low, offset, scale[0], bias[0], out + i * 64);
-    put_codes(high, offset, scale[1], bias[1], out + (4 + i) * 64);
+    I code = load_int(codes + (w.bits == 8 ? 4 * half + i : i) * 64);
+    if (w.bits == 4) {
+      I both = half == 0 ? code : shift_right<4>(code);
+      code = lookup(w.values, bit_and(both, nibble));
+    }
+    put_codes(code, offset, scale, bias, out + i * 64);
   }
 }
 
@@ -56,22 +52,16 @@ inline void decode_block(
     const PackedMatrix& w, const std::byte* block, float* out
 ) {
   std::size_t sixteen = 16 * w.element_bytes;
+  std::size_t biases = w.block_groups * sixteen;
   for (std::size_t c = 0; c < w.cols; c += w.block_inputs) {
-    std::size_t second = w.block_groups - 1;
-    const std::byte* biases = block + w.block_groups * sixteen;
-    F scale[2] = {
-        load_sixteen(w.type, block),
-        load_sixteen(w.type, block + second * sixteen)};
-    F bias[2] = {set(0.0f), set(0.0f)};
-    if (w.has_bias) {
-      bias[0] = load_sixteen(w.type, biases);
-      bias[1] = load_sixteen(w.type, biases + second * sixteen);
-    }
     const std::byte* codes = block + w.header_bytes;
-    for (std::size_t i = 0; i < w.block_inputs; i += 32) {
-      decode_inputs(w, codes, scale, bias, out);
-      codes += 64 * w.bits;
-      out += 32 * 16;
+    for (std::size_t i = 0; i < w.block_inputs; i += 16) {
+      const std::byte* group = block + i / w.group * sixteen;
+      F scale = load_sixteen(w.type, group);
+      F bias = w.has_bias ? load_sixteen(w.type, group + biases) : set(0.0f);
+      decode_half(w, codes, i % 32 / 16, scale, bias, out);
+      codes += i % 32 / 16 * 64 * w.bits;
+      out += 16 * 16;
     }
     block += w.block_bytes;
   }
