@@ -1,4 +1,4 @@
-#include "cli/restore_speed.h"
+#include "cli/bench/restore_speed.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/file_system.h"
-#include "cli/cold_read.h"
+#include "cli/bench/cold_read.h"
 #include "kv/prompt_cache.h"
 #include "store/block_format.h"
 #include "store/disk_files.h"

@@ -1,4 +1,4 @@
-#include "cli/cold_read.h"
+#include "cli/bench/cold_read.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
