@@ -192,13 +192,14 @@ TEST(Quantization, RulesByLayerAreReadAndOtherKindsRefused) {
   };
   const auto rules = read(
       R"({"quantization": {"bits": 4, "group_size": 64, "mode": "affine",
-          "a": {"bits": 8, "group_size": 32}, "b": false}})"
+          "a": {"bits": 3, "group_size": 32}, "b": false,
+          "c": {"bits": 4, "group_size": 16, "mode": "nvfp4"}}})"
   );
   ASSERT_TRUE(rules) << rules.error().message;
-  ASSERT_EQ(rules->size(), 2u);
-  EXPECT_EQ(rules->at("a").bits, 8u);
-  EXPECT_EQ(rules->at("a").group, 32u);
-  EXPECT_FALSE(rules->at("b").quantized);
+  ASSERT_EQ(rules->size(), 3u);
+  EXPECT_EQ(rules->at("a"), (MlxQuantization{"affine", 3, 32}));
+  EXPECT_EQ(rules->at("b"), MlxQuantization{});
+  EXPECT_EQ(rules->at("c"), (MlxQuantization{"nvfp4", 4, 16}));
   EXPECT_TRUE(read("{}")->empty());
 
   struct Case {
@@ -207,15 +208,21 @@ TEST(Quantization, RulesByLayerAreReadAndOtherKindsRefused) {
     const char* message;
   };
   const Case cases[] = {
-      {R"({"quantization": {"bits": 3, "group_size": 64}})",
+      {R"({"quantization": {"bits": 7, "group_size": 64}})",
        Code::kUnsupported,
-       "'bits' = 3"},
-      {R"({"quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4"}})",
+       "7-bit codes"},
+      {R"({"quantization": {"bits": 4, "group_size": 16}})",
        Code::kUnsupported,
-       "'mxfp4'"},
+       "groups of 16"},
+      {R"({"quantization": {"bits": 4, "group_size": 64, "mode": "mxfp4"}})",
+       Code::kCorrupt,
+       "no mxfp4"},
+      {R"({"quantization": {"bits": 4, "group_size": 32, "mode": "fp4"}})",
+       Code::kUnsupported,
+       "mode 'fp4'"},
       {R"({"quantization": {"bits": 4}})", Code::kCorrupt, "'group_size'"},
       {R"({"quantization": {"bits": 4, "group_size": 64,
-           "a": {"bits": 6, "group_size": 64}}})",
+           "a": {"bits": 1, "group_size": 64}}})",
        Code::kUnsupported,
        "quantization of 'a'"},
       {R"({"quantization_config": {"quant_method": "awq"}})",

@@ -50,34 +50,23 @@ Status read_rule(
     const std::string& where,
     const std::string& layer,
     const json& value,
-    QuantizationRule& rule
+    MlxQuantization& rule
 ) {
+  const std::string what = where + ": quantization of '" + layer + "'";
   if (value.is_boolean()) {
-    rule.quantized = value.get<bool>();
-    if (rule.quantized) {
-      return Error{
-          Code::kCorrupt,
-          where + ": quantization of '" + layer + "' is true without bits"};
+    if (value.get<bool>()) {
+      return Error{Code::kCorrupt, what + " is true without bits"};
     }
     return {};
   }
-  JsonFields fields(value, where + ": quantization of '" + layer + "'");
+  JsonFields fields(value, what);
   rule.bits = fields.count("bits");
   rule.group = fields.count("group_size");
-  const std::string mode = fields.text("mode", "affine");
-  if (mode != "affine") {
-    fields.fail(
-        Code::kUnsupported, "mode", "= '" + mode + "'; supported: affine"
-    );
+  rule.mode = fields.text("mode", "affine");
+  if (!fields.status()) {
+    return fields.status();
   }
-  if (rule.bits != 4 && rule.bits != 8) {
-    fields.fail(
-        Code::kUnsupported,
-        "bits",
-        "= " + std::to_string(rule.bits) + "; supported: 4 and 8"
-    );
-  }
-  return fields.status();
+  return check_mlx_quantization(rule, what);
 }
 
 }  // namespace
@@ -113,10 +102,10 @@ Result<std::vector<std::string>> weight_files(const std::string& directory) {
   return names;
 }
 
-Result<std::map<std::string, QuantizationRule>> read_quantization(
+Result<std::map<std::string, MlxQuantization>> read_quantization(
     const json& config, const std::string& where
 ) {
-  std::map<std::string, QuantizationRule> rules;
+  std::map<std::string, MlxQuantization> rules;
   JsonFields fields(config, where);
   const json* quantization = fields.find("quantization");
   if (quantization == nullptr) {
@@ -127,11 +116,11 @@ Result<std::map<std::string, QuantizationRule>> read_quantization(
       return Error{
           Code::kUnsupported,
           where + ": quantization_config with quant_method " + method +
-              "; supported: MLX's affine quantization"};
+              "; supported: MLX's quantization"};
     }
     return rules;
   }
-  QuantizationRule whole;
+  MlxQuantization whole;
   if (Status status = read_rule(where, "the model", *quantization, whole);
       !status) {
     return status.error();

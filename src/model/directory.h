@@ -17,9 +17,9 @@ namespace afterglow {
 Result<std::vector<std::string>> weight_files(const std::string& directory);
 
 /// The layers whose format config.json's `quantization` fixes by name.
-/// Errors: kUnsupported for another quantization than MLX's affine, naming
+/// Errors: kUnsupported for a quantization that is not one of MLX's, naming
 /// it; kCorrupt.
-Result<std::map<std::string, QuantizationRule>> read_quantization(
+Result<std::map<std::string, MlxQuantization>> read_quantization(
     const nlohmann::json& config, const std::string& where
 );
 

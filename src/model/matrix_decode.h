@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/linear/matrix_source.h"
@@ -26,27 +28,16 @@ struct RowOrder {
   }
 };
 
-/// A matrix of a type that needs one tensor: F32, F16, BF16, or GGUF's Q4_0,
-/// Q4_1 and Q8_0, with values exactly those of the format's definition.
+/// F32, F16 or BF16 by name.
+std::optional<ElementType> element_type(const std::string& dtype);
+
+/// A matrix of a type that needs one tensor: F32, F16, BF16, or one of GGUF's
+/// blocks, with values exactly those of the format's definition.
 /// The source reads from tensor.bytes whenever it is called.
 /// Requires: tensor.bytes has the size its dtype and shape need.
 /// Errors: kUnsupported naming the type; kCorrupt unless two-dimensional.
 Result<MatrixSource> single_tensor_matrix(
     const RawTensor& tensor, RowOrder order, const std::string& where
-);
-
-/// A matrix in MLX's affine quantization: `weight` holds 32 / bits codes a
-/// u32, the lowest bits first; group and bits follow from the shapes.
-/// Shape: weight U32 [rows, cols * bits / 32], scales and biases [rows, cols /
-/// group].
-/// Errors: kUnsupported naming bits or group; kCorrupt for shapes that do not
-/// go together.
-Result<MatrixSource> mlx_affine_matrix(
-    const RawTensor& weight,
-    const RawTensor& scales,
-    const RawTensor& biases,
-    std::size_t cols,
-    const std::string& where
 );
 
 /// A vector of F32, F16 or BF16 as floats, exactly.

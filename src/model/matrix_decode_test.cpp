@@ -4,15 +4,33 @@
 
 #include <numeric>
 
+#include "kernels/testing/matrix.h"
 #include "model/golden.h"
+#include "model/mlx_matrix.h"
 #include "model/recording_ops.h"
 
 namespace afterglow {
 namespace {
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+// But for the sign of zeros: a code that stands for -0 is a code for 0 here.
+bool same_bits(std::vector<float> a, std::vector<float> b) {
+  for (std::vector<float>* values : {&a, &b}) {
+    for (float& value : *values) {
+      value += 0.0F;
+    }
+  }
   return a.size() == b.size() &&
          std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+// As the kernels' packed form has it.
+std::vector<float> decode_packed(const MatrixSource& source) {
+  const auto packed = test::pack(source);
+  std::vector<float> values(source.rows * source.cols);
+  for (std::size_t row = 0; row < source.rows; ++row) {
+    decode_row(packed.matrix, row, &values[row * source.cols]);
+  }
+  return values;
 }
 
 RawTensor renamed(RawTensor tensor, const std::string& dtype) {
@@ -22,7 +40,22 @@ RawTensor renamed(RawTensor tensor, const std::string& dtype) {
 
 TEST(MatrixDecode, GgufValuesAreTheReferencesBitForBit) {
   const Golden golden("dequant.safetensors");
-  for (const char* type : {"Q4_0", "Q4_1", "Q8_0", "F16", "BF16"}) {
+  for (const char* type :
+       {"F16",
+        "BF16",
+        "Q4_0",
+        "Q4_1",
+        "Q5_0",
+        "Q5_1",
+        "Q8_0",
+        "IQ4_NL",
+        "MXFP4",
+        "Q2_K",
+        "Q3_K",
+        "Q4_K",
+        "Q5_K",
+        "Q6_K",
+        "IQ4_XS"}) {
     SCOPED_TRACE(type);
     const auto wanted = golden.values<float>(std::string(type) + ".values");
     const RawTensor& values = golden.tensor(std::string(type) + ".values");
@@ -33,6 +66,41 @@ TEST(MatrixDecode, GgufValuesAreTheReferencesBitForBit) {
     for (std::size_t step : {1, 2, 5}) {
       EXPECT_TRUE(same_bits(decode_matrix(*source, step), wanted));
     }
+    EXPECT_TRUE(same_bits(decode_packed(*source), wanted));
+  }
+}
+
+void expect_mlx(
+    const MlxTensors& tensors,
+    const MlxQuantization& quantization,
+    const std::vector<float>& values
+) {
+  const auto found = mlx_quantization(tensors, 256, "test");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(*found, quantization);
+  const MatrixSource source = mlx_matrix(tensors, *found, 256);
+  for (std::size_t step : {1, 3, 5}) {
+    EXPECT_TRUE(same_bits(decode_matrix(source, step), values));
+  }
+  if (tensors.scales.dtype != "F32") {  // else MLX rounds scale * code, too
+    EXPECT_TRUE(same_bits(decode_packed(source), values));
+  }
+}
+
+TEST(MatrixDecode, MlxsFloatsAreMlxsBitForBit) {
+  const Golden golden("dequant.safetensors");
+  const MlxQuantization modes[] = {
+      {"mxfp4", 4, 32}, {"nvfp4", 4, 16}, {"mxfp8", 8, 32}};
+  for (const MlxQuantization& mode : modes) {
+    SCOPED_TRACE(mode.mode);
+    const std::string key = "mlx." + mode.mode;
+    expect_mlx(
+        {golden.tensor(key + ".codes"),
+         golden.tensor(key + ".scales"),
+         nullptr},
+        mode,
+        golden.values<float>(key + ".values")
+    );
   }
 }
 
@@ -40,26 +108,21 @@ TEST(MatrixDecode, MlxValuesAreMlxsBitForBit) {
   const Golden golden("dequant.safetensors");
   const std::pair<const char*, const char*> types[] = {
       {"float16", "F16"}, {"bfloat16", "BF16"}, {"float32", "F32"}};
-  for (int bits : {4, 8}) {
+  for (int bits : {2, 3, 4, 5, 6, 8}) {
     for (int group : {32, 64, 128}) {
       for (const auto& [name, dtype] : types) {
         const std::string key = "mlx." + std::to_string(bits) + "." +
                                 std::to_string(group) + "." + name;
         SCOPED_TRACE(key);
-        const auto source = mlx_affine_matrix(
-            golden.tensor(key + ".codes"),
-            renamed(golden.tensor(key + ".scales"), dtype),
-            renamed(golden.tensor(key + ".biases"), dtype),
-            256,
-            "test"
+        const auto scales = renamed(golden.tensor(key + ".scales"), dtype);
+        const auto biases = renamed(golden.tensor(key + ".biases"), dtype);
+        const MlxQuantization wanted{
+            "affine", std::size_t(bits), std::size_t(group)};
+        expect_mlx(
+            {golden.tensor(key + ".codes"), scales, &biases},
+            wanted,
+            golden.values<float>(key + ".values")
         );
-        ASSERT_TRUE(source) << source.error().message;
-        EXPECT_EQ(source->bits, bits);
-        EXPECT_EQ(source->group, std::size_t(group));
-        const auto wanted = golden.values<float>(key + ".values");
-        for (std::size_t step : {1, 3, 5}) {
-          EXPECT_TRUE(same_bits(decode_matrix(*source, step), wanted));
-        }
       }
     }
   }
@@ -102,35 +165,41 @@ TEST(MatrixDecode, RopeRowsComeBackInHfOrder) {
 
 TEST(MatrixDecode, UnsupportedFormatsAreNamed) {
   const std::vector<std::byte> bytes(4096);
-  const RawTensor k_quant{"w", "Q4_K", {1, 256}, std::span(bytes).first(144)};
-  const auto refused = single_tensor_matrix(k_quant, {}, "test");
+  const RawTensor ternary{"w", "TQ2_0", {1, 256}, std::span(bytes).first(66)};
+  const auto refused = single_tensor_matrix(ternary, {}, "test");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnsupported);
   EXPECT_NE(
-      refused.error().message.find("tensor 'w' has type Q4_K"),
+      refused.error().message.find("tensor 'w' has type TQ2_0"),
       std::string::npos
   );
 
   struct Case {
     std::uint64_t words, groups;
-    std::size_t cols;
+    const char* scales;
     Code code;
     const char* message;
   };
   const Case cases[] = {
-      {6, 1, 64, Code::kUnsupported, "3-bit codes"},
-      {8, 4, 64, Code::kUnsupported, "groups of 16"},
-      {8, 3, 64, Code::kCorrupt, "no affine quantization of 64 columns"},
-      {7, 2, 64, Code::kCorrupt, "no affine quantization of 64 columns"},
+      {14, 2, "F16", Code::kUnsupported, "7-bit codes"},
+      {8, 4, "F16", Code::kUnsupported, "groups of 16"},
+      {8, 3, "F16", Code::kCorrupt, "no quantization of 64 columns"},
+      {7, 2, "F16", Code::kCorrupt, "no quantization of 64 columns"},
+      {8, 1, "U8", Code::kUnsupported, "'w' has 4-bit codes in groups of 64"},
+      {16, 4, "U8", Code::kUnsupported, "none of mxfp4, nvfp4, mxfp8"},
+      {8, 2, "F16!", Code::kUnsupported, "F16 scales and no biases"},
   };
   for (const Case& c : cases) {
+    const std::string type = std::string(c.scales).substr(0, 3);
+    const bool biased = type == c.scales && type != "U8";
     const RawTensor weight{"w", "U32", {1, c.words}, bytes};
-    const RawTensor scales{"s", "F16", {1, c.groups}, bytes};
-    const auto source = mlx_affine_matrix(weight, scales, scales, c.cols, "t");
-    ASSERT_FALSE(source) << c.message;
-    EXPECT_EQ(source.error().code, c.code);
-    EXPECT_NE(source.error().message.find(c.message), std::string::npos)
-        << source.error().message;
+    const RawTensor scales{"s", type, {1, c.groups}, bytes};
+    const auto found =
+        mlx_quantization({weight, scales, biased ? &scales : nullptr}, 64, "t");
+    ASSERT_FALSE(found) << c.message;
+    EXPECT_EQ(found.error().code, c.code);
+    EXPECT_NE(found.error().message.find(c.message), std::string::npos)
+        << found.error().message;
   }
 }
 

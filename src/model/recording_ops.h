@@ -46,8 +46,8 @@ class RecordingOps final : public Ops {
   void release(int) override {}
 };
 
-/// All elements of a matrix as floats: scale * code + bias rounded once, which
-/// is exact for every format of 11-bit scales. Reads `step` rows at a time.
+/// All elements of a matrix as floats: scale * code + bias rounded once, since
+/// scale * code is exact in every file format. Reads `step` rows at a time.
 std::vector<float> decode_matrix(const MatrixSource& source, std::size_t step);
 
 }  // namespace afterglow

@@ -22,9 +22,12 @@ float element(const std::byte* from, ElementType type) {
                                    : bfloat_to_float(bits);
 }
 
-float code_value(std::byte code, bool is_signed) {
-  return is_signed ? static_cast<float>(static_cast<std::int8_t>(code))
-                   : static_cast<float>(static_cast<std::uint8_t>(code));
+float code_value(std::byte byte, const MatrixSource& source) {
+  const auto code = static_cast<std::uint8_t>(byte);
+  if (source.values != nullptr) {
+    return (*source.values)[code];
+  }
+  return source.signed_codes ? static_cast<std::int8_t>(code) : code;
 }
 
 }  // namespace
@@ -56,7 +59,7 @@ std::vector<float> decode_matrix(const MatrixSource& source, std::size_t step) {
       const float bias =
           source.has_bias ? element(biases.data() + group * size, source.type)
                           : 0;
-      const float code = code_value(codes[i], source.signed_codes);
+      const float code = code_value(codes[i], source);
       values.push_back(source.has_bias ? scale * code + bias : scale * code);
     }
   }

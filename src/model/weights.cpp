@@ -5,18 +5,6 @@
 #include "model/mapped_file.h"
 
 namespace afterglow {
-namespace {
-
-std::string type_name(const RawTensor& weight, const MatrixSource& source) {
-  if (weight.dtype != "U32") {
-    return weight.dtype;
-  }
-  return std::to_string(source.bits) + "-bit group " +
-         std::to_string(source.group);
-}
-
-}  // namespace
-
 Result<Weights> Weights::from_safetensors(
     std::vector<Safetensors> shards, const std::string& where
 ) {
@@ -47,8 +35,8 @@ Weights::Entry* Weights::use(const std::string& name) {
   return &found->second;
 }
 
-Result<MatrixSource> Weights::matrix(
-    const std::string& name, std::size_t rows, std::size_t cols
+Result<Weights::Decoded> Weights::decode(
+    const std::string& name, std::size_t cols
 ) {
   const Entry* weight = use(name + ".weight");
   if (weight == nullptr) {
@@ -57,55 +45,63 @@ Result<MatrixSource> Weights::matrix(
   }
   const Entry* scales = use(name + ".scales");
   const Entry* biases = use(name + ".biases");
-  if (scales != nullptr && biases == nullptr) {
-    return Error{
-        Code::kUnsupported,
-        where_ + ": layer '" + name +
-            "' has scales without biases: of MLX's quantizations only affine "
-            "is supported"};
+  if (scales == nullptr) {
+    if (Status status = check_rule(name, {}); !status) {
+      return status.error();
+    }
+    auto source = single_tensor_matrix(weight->tensor, weight->order, where_);
+    if (!source) {
+      return source.error();
+    }
+    return Decoded{std::move(*source), weight->tensor.dtype};
   }
-  auto source =
-      scales != nullptr
-          ? mlx_affine_matrix(
-                weight->tensor, scales->tensor, biases->tensor, cols, where_
-            )
-          : single_tensor_matrix(weight->tensor, weight->order, where_);
-  if (!source) {
-    return source.error();
+  const MlxTensors tensors{
+      weight->tensor,
+      scales->tensor,
+      biases == nullptr ? nullptr : &biases->tensor};
+  const auto found = mlx_quantization(tensors, cols, where_);
+  if (!found) {
+    return found.error();
   }
-  if (source->rows != rows || source->cols != cols) {
+  if (Status status = check_rule(name, *found); !status) {
+    return status.error();
+  }
+  return Decoded{mlx_matrix(tensors, *found, cols), found->describe()};
+}
+
+Result<MatrixSource> Weights::matrix(
+    const std::string& name, std::size_t rows, std::size_t cols
+) {
+  auto decoded = decode(name, cols);
+  if (!decoded) {
+    return decoded.error();
+  }
+  const MatrixSource& source = decoded->source;
+  if (source.rows != rows || source.cols != cols) {
     return Error{
         Code::kCorrupt,
-        where_ + ": tensor '" + weight->tensor.name + "' is [" +
-            std::to_string(source->rows) + ", " + std::to_string(source->cols) +
+        where_ + ": tensor '" + name + ".weight' is [" +
+            std::to_string(source.rows) + ", " + std::to_string(source.cols) +
             "], the config wants [" + std::to_string(rows) + ", " +
             std::to_string(cols) + "]"};
   }
-  if (Status status = check_rule(name, *source); !status) {
-    return status.error();
-  }
-  values_by_type_[type_name(weight->tensor, *source)] += rows * cols;
+  values_by_type_[decoded->type] += rows * cols;
   parameters_ += rows * cols;
-  return source;
+  return std::move(decoded->source);
 }
 
-Status Weights::check_rule(const std::string& name, const MatrixSource& source)
-    const {
+Status Weights::check_rule(
+    const std::string& name, const MlxQuantization& found
+) const {
   const auto rule = rules_.find(name);
-  if (rule == rules_.end()) {
-    return {};
-  }
-  const QuantizationRule& wanted = rule->second;
-  const bool quantized = source.bits != 0;
-  if (quantized == wanted.quantized &&
-      (!quantized || (wanted.bits == std::size_t(source.bits) &&
-                      wanted.group == source.group))) {
+  if (rule == rules_.end() || rule->second == found) {
     return {};
   }
   return Error{
       Code::kCorrupt,
       where_ + ": layer '" + name +
-          "' is not quantized as the config's quantization says"};
+          "' is not quantized as the config's quantization says: it is " +
+          found.describe() + ", not " + rule->second.describe()};
 }
 
 Result<std::vector<float>> Weights::vector(

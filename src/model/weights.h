@@ -11,16 +11,10 @@
 #include "model/config.h"
 #include "model/gguf.h"
 #include "model/matrix_decode.h"
+#include "model/mlx_matrix.h"
 #include "model/safetensors.h"
 
 namespace afterglow {
-
-/// What a config.json says about the format of one layer.
-struct QuantizationRule {
-  bool quantized = true;
-  std::size_t bits = 0;
-  std::size_t group = 0;
-};
 
 /// All tensors of a model under their HF names, whatever file they lie in.
 /// Remembers which were asked for. Tensors point into mapped files, which
@@ -41,7 +35,7 @@ class Weights {
 
   /// Layers for which config.json fixes the quantization, by HF name; it is
   /// then compared with what the shapes say.
-  void set_rules(std::map<std::string, QuantizationRule> rules) {
+  void set_rules(std::map<std::string, MlxQuantization> rules) {
     rules_ = std::move(rules);
   }
 
@@ -69,7 +63,7 @@ class Weights {
   std::uint64_t parameters() const { return parameters_; }
 
   /// The type most of the matrices' values have: "Q4_1", "4-bit group 64",
-  /// "BF16".
+  /// "mxfp4", "BF16".
   std::string quantization() const;
 
   /// Every tensor, in the order of names.
@@ -84,11 +78,18 @@ class Weights {
   };
 
   Entry* use(const std::string& name);
-  Status check_rule(const std::string& name, const MatrixSource& source) const;
+  // The matrix and what its format is called.
+  struct Decoded {
+    MatrixSource source;
+    std::string type;
+  };
+  Result<Decoded> decode(const std::string& name, std::size_t cols);
+  Status check_rule(const std::string& name, const MlxQuantization& found)
+      const;
 
   std::string where_;
   std::map<std::string, Entry> entries_;
-  std::map<std::string, QuantizationRule> rules_;
+  std::map<std::string, MlxQuantization> rules_;
   std::map<std::string, std::uint64_t> values_by_type_;
   std::uint64_t parameters_ = 0;
 };

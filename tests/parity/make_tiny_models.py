@@ -7,12 +7,13 @@ a model in GGUF's layout, its golden file tiny.safetensors. Also makes
 dequant.safetensors: raw blocks of each weight format beside their values by
 the formats' own implementations (gguf, mlx.core.dequantize).
 
-    python tests/parity/make_tiny_models.py
+    python tests/parity/make_tiny_models.py [only the files of these names]
 """
 
 import json
 import pathlib
 import shutil
+import sys
 
 import gguf
 import mlx.core as mx
@@ -43,7 +44,8 @@ BASE = {
 }
 
 # name: (changes to BASE, default quantization or None, rules by layer,
-# type of what is not quantized, files)
+# type of what is not quantized, files). A quantization is bits, group and, if
+# not affine, a mode.
 MODELS = {
     "q4-g32": ({}, (4, 32), {}, mx.float16, 1),
     "q4-g64-bias": (
@@ -92,6 +94,34 @@ MODELS = {
         mx.bfloat16,
         1,
     ),
+    "q2356": (
+        {},
+        (3, 32),
+        {
+            "model.embed_tokens": (6, 32),
+            "model.layers.0.self_attn.q_proj": (2, 32),
+            "model.layers.0.mlp.gate_proj": (5, 32),
+            "model.layers.1.self_attn.o_proj": (5, 64),
+            "model.layers.1.mlp.up_proj": (6, 64),
+            "model.layers.1.mlp.down_proj": (2, 32),
+        },
+        mx.bfloat16,
+        1,
+    ),
+    "mxfp4": (
+        {},
+        (4, 32, "mxfp4"),
+        {"model.layers.0.mlp.up_proj": (4, 64)},
+        mx.bfloat16,
+        1,
+    ),
+    "nvfp4": (
+        {"tie_word_embeddings": False},
+        (4, 16, "nvfp4"),
+        {"lm_head": (8, 32, "mxfp8")},
+        mx.float16,
+        1,
+    ),
     "bf16-sharded": (
         {"rope_scaling": {"type": "linear", "factor": 2.0}},
         None,
@@ -109,8 +139,13 @@ MODELS = {
 }
 
 
+def describe(bits, group, mode="affine"):
+    entry = {"bits": bits, "group_size": group}
+    return entry if mode == "affine" else entry | {"mode": mode}
+
+
 def quantize(model, config, default, rules):
-    table = {"bits": default[0], "group_size": default[1]}
+    table = describe(*default)
 
     def rule(path, module):
         if not hasattr(module, "to_quantized"):
@@ -119,7 +154,7 @@ def quantize(model, config, default, rules):
         if found is False:
             table[path] = False
             return False
-        entry = {"bits": found[0], "group_size": found[1]}
+        entry = describe(*found)
         if found != default:
             table[path] = entry
         return entry
@@ -128,7 +163,7 @@ def quantize(model, config, default, rules):
     config["quantization"] = table
 
 
-def write_model(name, changes, quantization, rules, dtype, files):
+def write_model(name, changes, default, rules, dtype, files):
     config = BASE | changes
     model = llama.Model(llama.ModelArgs.from_dict(config))
     rng = np.random.default_rng(sum(name.encode()))
@@ -142,8 +177,8 @@ def write_model(name, changes, quantization, rules, dtype, files):
         weights.append((path, mx.array(values.astype(np.float32))))
     model.load_weights(weights)
     model.set_dtype(dtype)
-    if quantization:
-        quantize(model, config, quantization, rules)
+    if default:
+        quantize(model, config, default, rules)
 
     out = GOLDEN / name
     shutil.rmtree(out, ignore_errors=True)
@@ -166,7 +201,10 @@ def write_model(name, changes, quantization, rules, dtype, files):
     loaded, _ = load_model(out)
     loaded.set_dtype(mx.float32)
     tokens = rng.integers(0, config["vocab_size"], TOKENS)
-    logits = loaded(mx.array(tokens[None]))[0]
+    ids = mx.array(tokens[None])
+    # Rows of fp4 and fp8 come as bf16, exactly.
+    rows = loaded.model.embed_tokens(ids).astype(mx.float32)
+    logits = loaded(ids, input_embeddings=rows)[0]
     save_file(
         {
             "tokens": tokens.astype(np.int32),
@@ -178,14 +216,37 @@ def write_model(name, changes, quantization, rules, dtype, files):
     print(f"{name}: {size} bytes, logits within {mx.abs(logits).max().item()}")
 
 
-GGUF_LAYERS = {
-    "self_attn.q_proj": ("attn_q", Type.Q4_0),
-    "self_attn.k_proj": ("attn_k", Type.Q4_1),
-    "self_attn.v_proj": ("attn_v", Type.Q8_0),
-    "self_attn.o_proj": ("attn_output", Type.F16),
-    "mlp.gate_proj": ("ffn_gate", Type.Q4_0),
-    "mlp.up_proj": ("ffn_up", Type.BF16),
-    "mlp.down_proj": ("ffn_down", Type.Q4_1),
+# The types of a GGUF's matrices: of embedding, head, and those of a layer.
+TINY_TYPES = {
+    "embed_tokens": Type.Q8_0,
+    "lm_head": Type.Q4_0,
+    "q_proj": Type.Q4_0,
+    "k_proj": Type.Q4_1,
+    "v_proj": Type.Q8_0,
+    "o_proj": Type.F16,
+    "gate_proj": Type.Q4_0,
+    "up_proj": Type.BF16,
+    "down_proj": Type.Q4_1,
+}
+K_TYPES = {
+    "embed_tokens": Type.Q6_K,
+    "lm_head": Type.Q4_K,
+    "q_proj": Type.Q4_K,
+    "k_proj": Type.Q5_K,
+    "v_proj": Type.Q6_K,
+    "o_proj": Type.Q5_0,
+    "gate_proj": Type.Q2_K,
+    "up_proj": Type.Q3_K,
+    "down_proj": Type.IQ4_XS,
+}
+GGUF_NAMES = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
 }
 GGUF_FACTORS = [1, 1, 1, 1.5, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8, 8]
 
@@ -218,21 +279,22 @@ def permute(rows, heads):
     return halves.swapaxes(1, 2).reshape(shape)
 
 
-def write_gguf():
-    """A llama GGUF with all supported types, biases, factors for rope, heads
-    of another size than hidden / heads, and an output layer of its own."""
+def write_gguf(name, changes, types, seed):
+    """A llama GGUF with matrices of the given types, biases, factors for rope,
+    heads of another size than hidden / heads, and a head of its own."""
     config = BASE | {
         "head_dim": 32,
         "attention_bias": True,
         "tie_word_embeddings": False,
     }
-    rng = np.random.default_rng(11)
+    config |= changes
+    rng = np.random.default_rng(seed)
     model = llama.Model(llama.ModelArgs.from_dict(config))
     for layer in model.layers:
         layer.self_attn.rope = FactorRope(
             32, config["rope_theta"], GGUF_FACTORS
         )
-    writer = gguf.GGUFWriter(str(GOLDEN / "tiny.gguf"), "llama")
+    writer = gguf.GGUFWriter(str(GOLDEN / f"{name}.gguf"), "llama")
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
@@ -264,7 +326,7 @@ def write_gguf():
         values = values.astype(np.float32)
         if heads:
             values = permute(values, heads)
-        raw = gguf.quantize(values, kind)
+        raw = encode(rng, values, kind)
         writer.add_tensor(name, raw, raw_dtype=kind)
         exact = gguf.dequantize(raw, kind).astype(np.float32)
         if heads:
@@ -273,9 +335,10 @@ def write_gguf():
             exact = exact.swapaxes(1, 2).reshape(shape)
         weights.append((hf, mx.array(exact)))
 
-    add("model.embed_tokens.weight", "token_embd.weight", Type.Q8_0)
+    embedding = types["embed_tokens"]
+    add("model.embed_tokens.weight", "token_embd.weight", embedding)
     add("model.norm.weight", "output_norm.weight", Type.F32)
-    add("lm_head.weight", "output.weight", Type.Q4_0)
+    add("lm_head.weight", "output.weight", types["lm_head"])
     for i in range(config["num_hidden_layers"]):
         at, blk = f"model.layers.{i}.", f"blk.{i}."
         add(at + "input_layernorm.weight", blk + "attn_norm.weight", Type.F32)
@@ -284,11 +347,12 @@ def write_gguf():
             blk + "ffn_norm.weight",
             Type.F32,
         )
-        for hf, (name, kind) in GGUF_LAYERS.items():
-            heads = {"attn_q": 4, "attn_k": 2}.get(name)
-            add(f"{at}{hf}.weight", f"{blk}{name}.weight", kind, heads)
+        for hf, short in GGUF_NAMES.items():
+            heads = {"attn_q": 4, "attn_k": 2}.get(short)
+            kind = types[hf.split(".")[1]]
+            add(f"{at}{hf}.weight", f"{blk}{short}.weight", kind, heads)
             if "self_attn" in hf:
-                add(f"{at}{hf}.bias", f"{blk}{name}.bias", Type.F32, heads)
+                add(f"{at}{hf}.bias", f"{blk}{short}.bias", Type.F32, heads)
     factors = np.array(GGUF_FACTORS, np.float32)
     writer.add_tensor("rope_freqs.weight", factors)
     writer.write_header_to_file()
@@ -301,30 +365,91 @@ def write_gguf():
     logits = model(mx.array(tokens[None]))[0]
     save_file(
         {"tokens": tokens.astype(np.int32), "logits": np.array(logits)},
-        GOLDEN / "tiny.safetensors",
+        GOLDEN / f"{name}.safetensors",
     )
-    size = (GOLDEN / "tiny.gguf").stat().st_size
-    print(f"tiny.gguf: {size} bytes")
+    size = (GOLDEN / f"{name}.gguf").stat().st_size
+    print(f"{name}.gguf: {size} bytes")
+
+
+# Where a type's f16 scales lie in a block. MXFP4 has a byte instead.
+SCALES = {
+    Type.Q4_0: [0],
+    Type.Q4_1: [0, 2],
+    Type.Q5_0: [0],
+    Type.Q5_1: [0, 2],
+    Type.Q8_0: [0],
+    Type.IQ4_NL: [0],
+    Type.MXFP4: [],
+    Type.Q2_K: [80, 82],
+    Type.Q3_K: [108],
+    Type.Q4_K: [0, 2],
+    Type.Q5_K: [0, 2],
+    Type.Q6_K: [208],
+    Type.IQ4_XS: [0],
+}
+
+
+def encode(rng, values, kind):
+    """Values in a type's blocks; random ones of their size where there is no
+    quantizer for it."""
+    if kind not in SCALES or kind in (Type.Q4_0, Type.Q4_1, Type.Q8_0):
+        return gguf.quantize(values, kind)
+    inputs, size = gguf.GGML_QUANT_SIZES[kind]
+    shape = (values.shape[0], values.shape[1] // inputs, size)
+    raw = rng.integers(0, 256, shape, dtype=np.uint8)
+    for scale in (1.0, None):
+        # Of the values' size once it is known what a scale of 1 makes.
+        if scale is None:
+            made = gguf.dequantize(raw.reshape(values.shape[0], -1), kind)
+            scale = np.std(values) / np.std(made)
+        factors = rng.uniform(0.5, 1, shape[:2]).astype(np.float32)
+        for at in SCALES[kind]:
+            half = (scale * factors).astype(np.float16)
+            raw[..., at : at + 2] = half[..., None].view(np.uint8)
+    return raw.reshape(values.shape[0], -1)
 
 
 def random_blocks(rng, rows, blocks, kind):
     """Random GGUF blocks; every code, and scales from tiny to large."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     raw = rng.integers(0, 256, (rows, blocks, size), dtype=np.uint8)
-    heads = 2 if kind == Type.Q4_1 else 1
+    heads = len(SCALES[kind])
     exponents = rng.integers(-24, 13, (rows, blocks, heads))
     scales = rng.standard_normal((rows, blocks, heads)) * 2.0**exponents
     scales = scales.astype(np.float16)
-    scales[0, 0, 0] = 65504  # the largest f16
-    scales[0, 1, 0] = 2**-24  # the smallest
-    raw[..., : 2 * heads] = scales.view(np.uint8)
+    if heads:
+        scales[0, 0, 0] = 65504  # the largest f16
+        scales[0, 1, 0] = 2**-24  # the smallest
+    else:
+        raw[..., 0] %= 250  # no infinities
+        raw[0, :3, 0] = [0, 1, 2]
+    for i, at in enumerate(SCALES[kind]):
+        raw[..., at : at + 2] = scales[..., i : i + 1].view(np.uint8)
     return raw.reshape(rows, blocks * size)
+
+
+def write_fp(golden, rng, mode, bits, group):
+    """Random codes under all scales that are numbers of a size to bear."""
+    shape = (40, 256 // group)
+    codes = rng.integers(0, 256, (40, 256 * bits // 8), dtype=np.uint8)
+    scales = (np.arange(shape[0] * shape[1]) % 256).astype(np.uint8)
+    if mode != "nvfp4":
+        # What mxfp8 makes of smaller ones may be too small for a bf16.
+        scales = np.clip(scales, 9 if mode == "mxfp8" else 0, 250)
+    scales = scales.reshape(shape)
+    codes = mx.array(codes.view(np.uint32))
+    values = mx.dequantize(
+        codes, mx.array(scales), None, group, bits, mode, dtype=mx.float32
+    )
+    golden[f"mlx.{mode}.codes"] = np.array(codes)
+    golden[f"mlx.{mode}.scales"] = scales
+    golden[f"mlx.{mode}.values"] = np.array(values)
 
 
 def write_dequant():
     rng = np.random.default_rng(7)
     golden = {}
-    for kind in (Type.Q4_0, Type.Q4_1, Type.Q8_0):
+    for kind in SCALES:
         raw = random_blocks(rng, 5, 3, kind)
         golden[f"{kind.name}.raw"] = raw
         golden[f"{kind.name}.values"] = gguf.dequantize(raw, kind)
@@ -335,7 +460,10 @@ def write_dequant():
         golden[f"{kind.name}.values"] = gguf.dequantize(
             raw.view(np.float16) if kind == Type.F16 else raw, kind
         ).astype(np.float32)
-    for bits in (4, 8):
+    write_fp(golden, rng, "mxfp4", 4, 32)
+    write_fp(golden, rng, "nvfp4", 4, 16)
+    write_fp(golden, rng, "mxfp8", 8, 32)
+    for bits in (2, 3, 4, 5, 6, 8):
         for group in (32, 64, 128):
             for dtype in (mx.float16, mx.bfloat16, mx.float32):
                 shape = (5, 256)
@@ -363,10 +491,18 @@ def write_dequant():
 def main():
     mx.set_default_device(mx.cpu)
     GOLDEN.mkdir(exist_ok=True)
-    for name, recipe in MODELS.items():
-        write_model(name, *recipe)
-    write_gguf()
-    write_dequant()
+    wide = {"hidden_size": 256, "intermediate_size": 256}
+    makers = {
+        name: lambda name=name, recipe=recipe: write_model(name, *recipe)
+        for name, recipe in MODELS.items()
+    }
+    makers["tiny"] = lambda: write_gguf("tiny", {}, TINY_TYPES, 11)
+    makers["tiny-k"] = lambda: write_gguf(
+        "tiny-k", wide | {"num_hidden_layers": 1}, K_TYPES, 12
+    )
+    makers["dequant"] = write_dequant
+    for name in sys.argv[1:] or makers:
+        makers[name]()
     for file in GOLDEN.rglob("*.safetensors"):
         file.chmod(0o644)
 
