@@ -64,6 +64,7 @@ struct Format {
   std::size_t group = 0;
   bool signed_codes = false;
   bool has_bias = false;
+  const CodeValues* values = nullptr;
 };
 
 /// For names of tests.
@@ -116,12 +117,13 @@ inline TestMatrix random_matrix(
         continue;
       }
       int code = dice.below(1 << format.bits);
-      stored->codes[at] = static_cast<std::byte>(code);
-      if (format.signed_codes && code >= 128) {
-        code -= 256;
+      if (format.signed_codes) {
+        code -= 1 << (format.bits - 1);
       }
+      stored->codes[at] = static_cast<std::byte>(code);
+      const int value = format.values ? (*format.values)[code] : code;
       made.values[r][c] =
-          double{scale[c / format.group]} * code + bias[c / format.group];
+          double{scale[c / format.group]} * value + bias[c / format.group];
     }
   }
   MatrixSource& source = made.source;
@@ -132,6 +134,7 @@ inline TestMatrix random_matrix(
   source.group = format.group;
   source.signed_codes = format.signed_codes;
   source.has_bias = format.has_bias;
+  source.values = format.values;
   source.read = [stored, cols, code_width, groups, width, format](
                     std::size_t first,
                     std::size_t count,
@@ -232,7 +235,8 @@ inline Matrix naive_attend(
     Matrix qkv,
     const Attention& attention,
     std::span<const float> q_norm,
-    std::span<const float> k_norm
+    std::span<const float> k_norm,
+    std::span<const float> sinks
 ) {
   const std::size_t dim = attention.head_dim;
   const std::size_t heads = attention.heads;
@@ -270,7 +274,7 @@ inline Matrix naive_attend(
         scores.push_back(score);
       }
       const double most = *std::max_element(scores.begin(), scores.end());
-      double sum = 0;
+      double sum = sinks.empty() ? 0 : std::exp(sinks[h] - most);
       for (double& score : scores) {
         score = std::exp(score - most);
         sum += score;

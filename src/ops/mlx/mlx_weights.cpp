@@ -62,7 +62,8 @@ Plan plan_for(const MatrixSource& source, bool widen) {
   }
   const bool group_fits =
       source.group == 32 || source.group == 64 || source.group % 128 == 0;
-  if (!group_fits || (source.signed_codes && source.has_bias)) {
+  if (!group_fits || source.values != nullptr ||
+      (source.signed_codes && source.has_bias)) {
     plan.type = mx::float32;
     return plan;
   }
@@ -83,13 +84,11 @@ Status check_source(const MatrixSource& source, std::size_t cols) {
   if (source.bits == 0) {
     return {};
   }
-  if (source.bits < 0 || source.bits > 8 ||
-      (source.signed_codes && source.bits != 8)) {
+  if (source.bits < 0 || source.bits > 8) {
     return Error{
         Code::kUnsupported,
         "[mlx.add_linear] codes of " + std::to_string(source.bits) +
-            (source.signed_codes ? " signed" : "") +
-            " bits; known are 1 to 8, and 8 signed"};
+            " bits; known are 1 to 8"};
   }
   if (source.group == 0 || source.cols % source.group != 0) {
     return Error{
@@ -145,13 +144,13 @@ void pack_row(
     const std::uint8_t* codes,
     std::size_t count,
     int bits,
-    std::uint8_t flip,
+    int offset,
     std::uint32_t* out
 ) {
   std::uint64_t pending = 0;
   int filled = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    pending |= std::uint64_t{static_cast<std::uint8_t>(codes[i] ^ flip)}
+    pending |= std::uint64_t{static_cast<std::uint8_t>(codes[i] + offset)}
                << filled;
     filled += bits;
     if (filled >= 32) {
@@ -181,30 +180,28 @@ void write_affine(
       source.group / static_cast<std::size_t>(plan.group);
   const std::size_t in = size_of(source.type);
   const std::size_t out = size_of(plan.type);
+  const int offset = source.signed_codes ? 1 << (source.bits - 1) : 0;
   for_each_block(
       source,
       pool,
       [&](std::size_t first, std::size_t count, const Scratch& read) {
         for (std::size_t r = 0; r < count; ++r) {
-          // Two's complement plus 128 is a flip of the top bit.
           pack_row(
               reinterpret_cast<const std::uint8_t*>(read.codes.data()) +
                   r * source.cols,
               source.cols,
               plan.bits,
-              source.signed_codes ? 0x80 : 0,
+              offset,
               to.codes + (first + r) * words
           );
           for (std::size_t g = 0; g < groups; ++g) {
             const std::size_t from = (r * groups + g) * in;
             const float scale =
                 load_element(source.type, read.scales.data() + from);
-            float bias = 0;
-            if (source.has_bias) {
-              bias = load_element(source.type, read.biases.data() + from);
-            } else if (source.signed_codes) {
-              bias = -128.0F * scale;
-            }
+            const float bias =
+                source.has_bias
+                    ? load_element(source.type, read.biases.data() + from)
+                    : scale * static_cast<float>(-offset);
             for (std::size_t i = 0; i < repeat; ++i) {
               const std::size_t at =
                   (((first + r) * groups + g) * repeat + i) * out;
@@ -215,6 +212,14 @@ void write_affine(
         }
       }
   );
+}
+
+float code_value(const MatrixSource& source, std::byte byte) {
+  const auto code = std::to_integer<std::uint8_t>(byte);
+  if (source.values != nullptr) {
+    return (*source.values)[code];
+  }
+  return source.signed_codes ? static_cast<std::int8_t>(code) : code;
 }
 
 void write_dense(
@@ -241,14 +246,9 @@ void write_dense(
             value = load_element(source.type, read.codes.data() + i * in);
           } else {
             const std::size_t g = i / source.group;
-            const auto code = std::to_integer<std::uint8_t>(read.codes[i]);
-            const float q =
-                source.signed_codes
-                    ? static_cast<float>(static_cast<std::int8_t>(code))
-                    : static_cast<float>(code);
             value = std::fma(
                 load_element(source.type, read.scales.data() + g * in),
-                q,
+                code_value(source, read.codes[i]),
                 source.has_bias
                     ? load_element(source.type, read.biases.data() + g * in)
                     : 0.0F

@@ -37,11 +37,11 @@ struct MlxLinear {
 
 /// Repacks parts into MLX's affine form wherever that holds them exactly:
 /// groups of 32, 64 or a multiple of 128, unsigned codes up to 8 bits, or
-/// signed ones without a bias (q becomes q + 128, the bias -128 scale). All
-/// else becomes dense f32. With `widen` scales, biases and dense elements
-/// become f32 as well, since MLX's CPU kernels crawl on 16-bit ones.
-/// Errors: kInvalidArgument for shapes that do not fit together,
-/// kUnsupported for a format that cannot be computed with.
+/// signed ones without a bias (for 8 bits q becomes q + 128, the bias -128
+/// scale). All else becomes dense f32: groups of 16, tables of values. With
+/// `widen` scales, biases and dense elements become f32 as well, since MLX's
+/// CPU kernels crawl on 16-bit ones. Errors: kInvalidArgument for shapes that
+/// do not fit together, kUnsupported for a format that cannot be computed with.
 /// Throws what MLX throws.
 Result<MlxLinear> pack_linear(
     std::span<const MatrixSource> parts,

@@ -50,6 +50,9 @@ MlxLinear packed(
   return std::move(linear).value();
 }
 
+constexpr CodeValues kValues = {
+    0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
 std::vector<Format> formats() {
   std::vector<Format> all;
   for (ElementType type :
@@ -62,6 +65,10 @@ std::vector<Format> formats() {
     }
     all.push_back({type, 8, 32, true, false});
     all.push_back({type, 8, 32, true, true});
+    for (int bits = 3; bits <= 6; ++bits) {
+      all.push_back({type, bits, 32, true, false});
+    }
+    all.push_back({type, 4, 32, false, false, &kValues});
     all.push_back({type, 8, 32, false, false});
     all.push_back({type, 4, 32, false, false});
   }
@@ -72,6 +79,7 @@ std::string describe(const Format& format) {
   return "type " + std::to_string(int(format.type)) + " bits " +
          std::to_string(format.bits) + " group " +
          std::to_string(format.group) + (format.signed_codes ? " signed" : "") +
+         (format.values != nullptr ? " values" : "") +
          (format.has_bias ? " biased" : "");
 }
 
@@ -96,6 +104,7 @@ TEST(MlxWeights, formats_that_mlx_holds_exactly_stay_packed) {
     const MlxLinear linear = packed({{matrix.source}}, {}, false);
     ASSERT_EQ(linear.pieces.size(), 1U);
     const bool dense = format.bits == 0 || format.group == 16 ||
+                       format.values != nullptr ||
                        (format.signed_codes && format.has_bias);
     EXPECT_EQ(linear.pieces[0].bits == 0, dense);
     if (!dense) {
