@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "kernels/dispatch/dispatch.h"
@@ -21,10 +22,6 @@ constexpr std::size_t kTokens = 2 * kPageTokens + 37;
 
 constexpr Activations kModes[] = {
     Activations::kInt16, Activations::kInt8, Activations::kF32};
-
-const Kernels& best() {
-  return *available_kernels().back();
-}
 
 std::span<const Token> part(
     const std::vector<Token>& tokens, std::size_t first, std::size_t count
@@ -53,15 +50,27 @@ std::vector<float> in_chunks(
   return logits;
 }
 
-class Invariance : public testing::TestWithParam<Activations> {
+// An activation mode and a target.
+class Invariance
+    : public testing::TestWithParam<std::tuple<Activations, Target>> {
  protected:
+  void SetUp() override {
+    if (!target().runs_here) {
+      GTEST_SKIP() << "this processor can't run " << target().kernels->name;
+    }
+  }
+  const Target& target() const { return std::get<1>(GetParam()); }
+  TinyModel model(ThreadPool& pool) {
+    return TinyModel(pool, std::get<0>(GetParam()), *target().kernels);
+  }
+
   Random random_{17};
   std::vector<Token> tokens_ = random_tokens(kTokens, random_);
 };
 
 TEST_P(Invariance, one_go_equals_token_by_token_equals_random_chunks) {
   ThreadPool pool(2);
-  TinyModel model(pool, GetParam(), best());
+  TinyModel model = this->model(pool);
   auto whole = model.new_kv();
   std::vector<float> want = model.feed(*whole, tokens_);
   for (std::size_t most : {1, 5, 40, 400}) {
@@ -75,7 +84,7 @@ TEST_P(Invariance, any_number_of_threads) {
   std::vector<float> want;
   for (int threads : {1, 2, 3, 4}) {
     ThreadPool pool(threads);
-    TinyModel model(pool, GetParam(), best());
+    TinyModel model = this->model(pool);
     auto kv = model.new_kv();
     std::vector<float> got = in_chunks(model, *kv, tokens_, 200, random_);
     if (threads == 1) {
@@ -85,24 +94,10 @@ TEST_P(Invariance, any_number_of_threads) {
   }
 }
 
-TEST_P(Invariance, any_instruction_set) {
-  std::vector<float> want;
-  for (const Kernels* kernels : available_kernels()) {
-    ThreadPool pool(2);
-    TinyModel model(pool, GetParam(), *kernels);
-    auto kv = model.new_kv();
-    std::vector<float> got = in_chunks(model, *kv, tokens_, 100, random_);
-    if (want.empty()) {
-      want = got;
-    }
-    EXPECT_TRUE(same_bits(want, got)) << kernels->name;
-  }
-}
-
 // Sequences of other lengths, some decoding, some prefilling, in one batch.
 TEST_P(Invariance, batch_mates_do_not_matter) {
   ThreadPool pool(2);
-  TinyModel model(pool, GetParam(), best());
+  TinyModel model = this->model(pool);
   constexpr std::size_t kMates = 5;
   std::vector<std::vector<Token>> tokens;
   std::vector<std::vector<float>> want(kMates);
@@ -159,7 +154,7 @@ TEST_P(Invariance, batch_mates_do_not_matter) {
 
 TEST_P(Invariance, a_restored_prefix_of_any_length_continues_the_same) {
   ThreadPool pool(2);
-  TinyModel model(pool, GetParam(), best());
+  TinyModel model = this->model(pool);
   auto first = model.new_kv();
   std::vector<float> want = model.feed(*first, tokens_);
   std::vector<PagePtr> pages;
@@ -192,7 +187,7 @@ TEST_P(Invariance, a_restored_prefix_of_any_length_continues_the_same) {
 
 TEST_P(Invariance, truncated_and_abandoned_steps_leave_no_trace) {
   ThreadPool pool(2);
-  TinyModel model(pool, GetParam(), best());
+  TinyModel model = this->model(pool);
   auto whole = model.new_kv();
   std::vector<float> want = model.feed(*whole, tokens_);
   auto kv = model.new_kv();
@@ -222,9 +217,41 @@ TEST_P(Invariance, truncated_and_abandoned_steps_leave_no_trace) {
   EXPECT_TRUE(same_bits(want, got));
 }
 
+class EveryTarget : public testing::TestWithParam<Activations> {};
+
+TEST_P(EveryTarget, gives_the_same_logits) {
+  Random random(17);
+  std::vector<Token> tokens = random_tokens(kTokens, random);
+  std::vector<float> want;
+  for (const Kernels* kernels : available_kernels()) {
+    ThreadPool pool(2);
+    TinyModel model(pool, GetParam(), *kernels);
+    auto kv = model.new_kv();
+    std::vector<float> got = in_chunks(model, *kv, tokens, 100, random);
+    if (want.empty()) {
+      want = got;
+    }
+    EXPECT_TRUE(same_bits(want, got)) << kernels->name;
+  }
+}
+
+// The scalar target is slow, and EveryTarget compares it.
 INSTANTIATE_TEST_SUITE_P(
     Modes,
     Invariance,
+    testing::Combine(
+        testing::ValuesIn(kModes),
+        testing::ValuesIn(all_targets().begin() + 1, all_targets().end())
+    ),
+    [](const testing::TestParamInfo<Invariance::ParamType>& info) {
+      return std::string(to_string(std::get<0>(info.param))) + "_" +
+             std::get<1>(info.param).kernels->name;
+    }
+);
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes,
+    EveryTarget,
     testing::ValuesIn(kModes),
     [](const testing::TestParamInfo<Activations>& mode) {
       return to_string(mode.param);
