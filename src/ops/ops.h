@@ -98,6 +98,9 @@ struct Attention {
   float norm_eps = 0;
   std::uint32_t window = 0;  // 0: full; else the last `window` tokens
   float softcap = 0;         // 0: none; else cap * tanh(x / cap)
+  // [heads], if set: a score of each head that no key has. It takes its part
+  // of the softmax and gives no value.
+  VectorId sinks;
 };
 
 enum class GateFunction : std::uint8_t { kSilu, kGeluTanh };

@@ -14,6 +14,12 @@ constexpr std::size_t kMostDims = 512;
 // Query rows of a task that walks over all pages: enough to use a page from
 // the cache several times, few enough to keep all threads busy.
 constexpr std::size_t kTaskRows = 96;
+// Tasks that a thread should get at least, where a page is the least task.
+constexpr std::size_t kTasksPerThread = 4;
+// Partials that are worth handing to other threads for merging.
+constexpr std::size_t kMergePartials = 256;
+// Values of a sink.
+constexpr float kNoValues[kMostDims] = {};
 
 CpuKv& kv_of(const Span& span) {
   return static_cast<CpuKv&>(*span.kv);
@@ -100,8 +106,7 @@ void AttentionRunner::plan(const AttentionInput& in) {
   const Attention& a = *in.attention;
   std::size_t group = a.heads / a.kv_heads;
   appends_.clear();
-  tasks_.clear();
-  partial_rows_ = 0;
+  wholes_.clear();
   for (std::size_t s = 0; s < in.spans.size(); ++s) {
     const Span& span = in.spans[s];
     std::size_t start = span.kv->length();
@@ -112,7 +117,6 @@ void AttentionRunner::plan(const AttentionInput& in) {
       t += count;
     }
     std::size_t rows = span.count * group;
-    bool split = rows <= kernels_.query_rows;
     for (std::size_t h = 0; h < a.kv_heads; ++h) {
       for (std::size_t r = 0; r < rows; r += kTaskRows) {
         std::size_t n = std::min(kTaskRows, rows - r);
@@ -122,28 +126,44 @@ void AttentionRunner::plan(const AttentionInput& in) {
             a.window != 0 && oldest + 1 > a.window ? oldest + 1 - a.window : 0;
         std::size_t first = from / kPageTokens;
         std::size_t last = newest / kPageTokens + 1;
-        if (!split || last - first == 1) {
-          tasks_.push_back({s, h, r, n, first, last, -1});
-          continue;
-        }
-        for (std::size_t page = first; page < last; ++page) {
-          auto place = static_cast<std::ptrdiff_t>(partial_rows_);
-          tasks_.push_back({s, h, r, n, page, page + 1, place});
-          partial_rows_ += n;
-        }
+        wholes_.push_back({s, h, r, n, first, last, -1});
       }
     }
   }
+  plan_tasks(in);
 }
 
-float* AttentionRunner::out_row(
-    const AttentionInput& in, const Task& task, std::size_t row
-) const {
-  const Attention& a = *in.attention;
-  std::size_t group = a.heads / a.kv_heads;
-  std::size_t token = in.spans[task.span].row + row / group;
-  std::size_t head = task.kv_head * group + row % group;
-  return in.out + (token * a.heads + head) * a.head_dim;
+// Parts the wholes that would keep one thread busy while others wait.
+void AttentionRunner::plan_tasks(const AttentionInput& in) {
+  tasks_.clear();
+  merges_.clear();
+  partials_ = 0;
+  std::size_t work = 0;
+  for (const Task& whole : wholes_) {
+    work += whole.rows * (whole.last_page - whole.first_page);
+  }
+  std::size_t most = work / (kTasksPerThread * pool_.threads());
+  for (const Task& whole : wholes_) {
+    std::size_t pages = std::max<std::size_t>(1, most / whole.rows);
+    if (pool_.threads() == 1 || whole.last_page - whole.first_page <= pages) {
+      tasks_.push_back(whole);
+      continue;
+    }
+    merges_.push_back(whole);
+    merges_.back().partial = static_cast<std::ptrdiff_t>(partials_);
+    for (std::size_t p = whole.first_page; p < whole.last_page; p += pages) {
+      Task part = whole;
+      part.first_page = p;
+      part.last_page = std::min(p + pages, whole.last_page);
+      part.partial = static_cast<std::ptrdiff_t>(partials_);
+      tasks_.push_back(part);
+      partials_ += whole.rows * (part.last_page - p);
+    }
+  }
+  std::size_t dim = in.attention->head_dim;
+  partial_values_ = partial_memory_.room_for<float>(partials_ * (dim + 2));
+  partial_largest_ = partial_values_ + partials_ * dim;
+  partial_sum_ = partial_largest_ + partials_;
 }
 
 void AttentionRunner::attend(
@@ -210,10 +230,11 @@ void AttentionRunner::attend(
           .values = values,
       };
       if (task.partial >= 0) {
-        float* place = partials_ + (task.partial + r) * (dim + 2);
-        arguments.values = place;
-        arguments.largest = place + n * dim;
-        arguments.sum = place + n * (dim + 1);
+        std::size_t place =
+            task.partial + (page - task.first_page) * task.rows + r;
+        arguments.values = partial_values_ + place * dim;
+        arguments.largest = partial_largest_ + place;
+        arguments.sum = partial_sum_ + place;
         kernels_.attend_page(arguments);
         continue;
       }
@@ -230,45 +251,49 @@ void AttentionRunner::attend(
   }
   if (task.partial < 0) {
     for (std::size_t r = 0; r < task.rows; ++r) {
-      AttendTotal total{total_largest + r, total_sum + r, totals + r * dim};
-      kernels_.attend_finish(total, dim, out_row(in, task, task.first_row + r));
+      finish(in, task, r, {total_largest + r, total_sum + r, totals + r * dim});
     }
   }
 }
 
-// Pages of the same rows follow each other in tasks_, ascending.
-void AttentionRunner::merge(const AttentionInput& in) {
+void AttentionRunner::finish(
+    const AttentionInput& in,
+    const Task& task,
+    std::size_t row,
+    const AttendTotal& total
+) const {
+  const Attention& a = *in.attention;
+  std::size_t group = a.heads / a.kv_heads;
+  row += task.first_row;
+  std::size_t token = in.spans[task.span].row + row / group;
+  std::size_t head = task.kv_head * group + row % group;
+  if (in.sinks != nullptr) {
+    kernels_.attend_add(total, in.sinks[head], 1, kNoValues, a.head_dim);
+  }
+  float* out = in.out + (token * a.heads + head) * a.head_dim;
+  kernels_.attend_finish(total, a.head_dim, out);
+}
+
+void AttentionRunner::merge(
+    const AttentionInput& in, const Task& whole, std::size_t row
+) {
   std::size_t dim = in.attention->head_dim;
   float values[kMostDims];
-  for (std::size_t i = 0; i < tasks_.size();) {
-    const Task& task = tasks_[i];
-    if (task.partial < 0) {
-      ++i;
-      continue;
-    }
-    std::size_t end = i + 1;
-    while (end < tasks_.size() && tasks_[end].span == task.span &&
-           tasks_[end].kv_head == task.kv_head) {
-      ++end;
-    }
-    for (std::size_t r = 0; r < task.rows; ++r) {
-      float largest = 0;
-      float sum = 0;
-      AttendTotal total{&largest, &sum, values};
-      for (std::size_t page = i; page < end; ++page) {
-        const float* place = partials_ + tasks_[page].partial * (dim + 2);
-        kernels_.attend_add(
-            total,
-            place[task.rows * dim + r],
-            place[task.rows * (dim + 1) + r],
-            place + r * dim,
-            dim
-        );
-      }
-      kernels_.attend_finish(total, dim, out_row(in, task, task.first_row + r));
-    }
-    i = end;
+  float largest = 0;
+  float sum = 0;
+  AttendTotal total{&largest, &sum, values};
+  std::size_t place = whole.partial + row;
+  for (std::size_t p = whole.first_page; p < whole.last_page; ++p) {
+    kernels_.attend_add(
+        total,
+        partial_largest_[place],
+        partial_sum_[place],
+        partial_values_ + place * dim,
+        dim
+    );
+    place += whole.rows;
   }
+  finish(in, whole, row, total);
 }
 
 void AttentionRunner::run(const AttentionInput& in) {
@@ -282,8 +307,6 @@ void AttentionRunner::run(const AttentionInput& in) {
   for (std::size_t i = 0; i < scratch_.size(); ++i) {
     thread_scratch_[i] = scratch_[i].room_for<float>(floats);
   }
-  partials_ = partial_memory_.room_for<float>(partial_rows_ * (a.head_dim + 2));
-
   if (appends_.size() <= 2) {
     for (const Append& part : appends_) {
       append(in, part);
@@ -296,8 +319,17 @@ void AttentionRunner::run(const AttentionInput& in) {
   pool_.run(tasks_.size(), [&](std::size_t i, int thread) {
     attend(in, tasks_[i], thread_scratch_[thread]);
   });
-  if (partial_rows_ > 0) {
-    merge(in);
+  auto merge_rows = [&](std::size_t i, int) {
+    for (std::size_t r = 0; r < merges_[i].rows; ++r) {
+      merge(in, merges_[i], r);
+    }
+  };
+  if (partials_ < kMergePartials) {
+    for (std::size_t i = 0; i < merges_.size(); ++i) {
+      merge_rows(i, 0);
+    }
+  } else {
+    pool_.run(merges_.size(), merge_rows);
   }
 }
 

@@ -23,7 +23,8 @@ struct AttentionInput {
   std::size_t pairs;
   const float* q_norm;  // [head_dim] or null
   const float* k_norm;
-  float* out;  // [T][heads head_dim]
+  const float* sinks;  // [heads] or null
+  float* out;          // [T][heads head_dim]
 };
 
 /// Appends K and V to the pages and attends, on the pool.
@@ -46,25 +47,37 @@ class AttentionRunner {
     std::size_t span, kv_head;
     std::size_t first_row, rows;
     std::size_t first_page, last_page;
-    std::ptrdiff_t partial;  // where split over pages: the first of its rows
+    // Where other tasks have the rest of the pages: the first of the partials
+    // [pages][rows] that this one leaves, else -1.
+    std::ptrdiff_t partial;
   };
 
   void append(const AttentionInput& in, const Append& part) const;
   void plan(const AttentionInput& in);
+  void plan_tasks(const AttentionInput& in);
   void attend(const AttentionInput& in, const Task& task, float* scratch);
-  void merge(const AttentionInput& in);
-  float* out_row(const AttentionInput& in, const Task& task, std::size_t row)
-      const;
+  void merge(const AttentionInput& in, const Task& whole, std::size_t row);
+  void finish(
+      const AttentionInput& in,
+      const Task& task,
+      std::size_t row,
+      const AttendTotal& total
+  ) const;
 
   const Kernels& kernels_;
   ThreadPool& pool_;
   std::vector<Append> appends_;
-  std::vector<Task> tasks_;
+  std::vector<Task> wholes_;  // all pages of some rows
+  std::vector<Task> tasks_;   // the wholes, large ones in parts
+  std::vector<Task> merges_;  // the wholes that were parted
   std::vector<Scratch> scratch_;
   std::vector<float*> thread_scratch_;
   Scratch partial_memory_;
-  float* partials_ = nullptr;  // for n rows: values, largest, sum
-  std::size_t partial_rows_ = 0;
+  // [partials][head_dim], [partials], [partials]
+  float* partial_values_ = nullptr;
+  float* partial_largest_ = nullptr;
+  float* partial_sum_ = nullptr;
+  std::size_t partials_ = 0;
 };
 
 }  // namespace afterglow

@@ -210,6 +210,7 @@ Value CpuOps::rms_norm(const Value& x, VectorId weight, float eps) {
 
 Value CpuOps::attend(Value qkv, const Attention& a) {
   CHECK(qkv.width() == (a.heads + 2 * a.kv_heads) * a.head_dim);
+  CHECK(!a.sinks || vectors_[a.sinks.index].size() == a.heads);
   Value out = make(a.heads * a.head_dim);
   AttentionInput input{
       .attention = &a,
@@ -221,6 +222,7 @@ Value CpuOps::attend(Value qkv, const Attention& a) {
       .pairs = 0,
       .q_norm = vector_or_null(a.q_norm),
       .k_norm = vector_or_null(a.k_norm),
+      .sinks = vector_or_null(a.sinks),
       .out = row(out, 0),
   };
   if (a.rope != nullptr) {

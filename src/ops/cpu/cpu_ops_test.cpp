@@ -178,7 +178,7 @@ struct AttentionCase {
   std::size_t heads, kv_heads, dim;
   std::uint32_t window;
   float softcap;
-  bool rope, interleaved, norms;
+  bool rope, interleaved, norms, sinks;
 };
 
 // Rotated and normed in double, from the definition.
@@ -217,10 +217,10 @@ std::vector<double> ready_head(
 
 TEST_P(CpuOpsTest, attention_is_near_the_double_loop) {
   const AttentionCase cases[] = {
-      {6, 2, 64, 0, 0, true, false, false},
-      {4, 4, 32, 0, 30, true, true, false},
-      {8, 1, 48, 50, 0, true, false, true},
-      {2, 1, 16, 300, 10, false, false, true},
+      {6, 2, 64, 0, 0, true, false, false, true},
+      {4, 4, 32, 0, 30, true, true, false, false},
+      {8, 1, 48, 50, 0, true, false, true, false},
+      {2, 1, 16, 300, 10, false, false, true, true},
   };
   constexpr std::size_t kTokens = 2 * kPageTokens + 10;
   constexpr double kScale = 0.2;
@@ -229,6 +229,7 @@ TEST_P(CpuOpsTest, attention_is_near_the_double_loop) {
     Matrix table = test::random_matrix(kDense, kTokens, width, random_);
     LinearId id = add(table);
     std::vector<float> norm = random_.floats(c.dim);
+    std::vector<float> sinks = random_.floats(c.heads);
     Rope rope;
     rope.scale = 1.1;
     rope.interleaved = c.interleaved;
@@ -263,6 +264,9 @@ TEST_P(CpuOpsTest, attention_is_near_the_double_loop) {
         a.q_norm = ops_->add_vector(norm);
         a.k_norm = a.q_norm;
       }
+      if (c.sinks) {
+        a.sinks = ops_->add_vector(sinks);
+      }
       got = read(ops_->attend(ops_->embed(id, 1), a), kTokens);
     }
     ASSERT_TRUE(ops_->end(true).ok());
@@ -285,7 +289,7 @@ TEST_P(CpuOpsTest, attention_is_near_the_double_loop) {
         std::size_t first =
             c.window != 0 && t + 1 > c.window ? t + 1 - c.window : 0;
         std::vector<double> want(c.dim);
-        double total = 0;
+        double total = c.sinks ? std::exp(double{sinks[h]}) : 0;
         for (std::size_t i = first; i <= t; ++i) {
           double score = 0;
           for (std::size_t d = 0; d < c.dim; ++d) {

@@ -33,6 +33,7 @@ mx::array capped_attention(
     const mx::array& k,
     const mx::array& v,
     const mx::array& mask,
+    const std::optional<mx::array>& sinks,
     const Attention& attention,
     mx::Stream s
 ) {
@@ -48,9 +49,19 @@ mx::array capped_attention(
   scores = mx::multiply(mx::tanh(scores, s), mx::array(attention.softcap), s);
   const float lowest = -std::numeric_limits<float>::infinity();
   scores = mx::where(mask, scores, mx::array(lowest), s);
-  const mx::array weights = mx::astype(
-      mx::softmax(scores, std::vector<int>{-1}, true, s), q.dtype(), s
+  if (sinks) {  // as one more key, whose weight is dropped again
+    const mx::array by_head = mx::reshape(
+        mx::astype(*sinks, mx::float32, s), {1, kv_heads, repeats, 1, 1}, s
+    );
+    const mx::array column =
+        mx::broadcast_to(by_head, {1, kv_heads, repeats, n, 1}, s);
+    scores = mx::concatenate({scores, column}, -1, s);
+  }
+  mx::array weights = mx::softmax(scores, std::vector<int>{-1}, true, s);
+  weights = mx::slice(
+      weights, {0, 0, 0, 0, 0}, {1, kv_heads, repeats, n, k.shape(2)}, s
   );
+  weights = mx::astype(weights, q.dtype(), s);
   const mx::array out = mx::matmul(weights, mx::expand_dims(v, 2, s), s);
   return mx::reshape(out, q.shape(), s);
 }
@@ -112,6 +123,7 @@ mx::array attend_span(
     const mx::array& q,
     const mx::array& k,
     const mx::array& v,
+    const std::optional<mx::array>& sinks,
     const Attention& attention,
     mx::Stream stream
 ) {
@@ -129,7 +141,7 @@ mx::array attend_span(
   mx::array out = q;
   if (attention.softcap != 0) {
     const mx::array mask = visible_keys(n, total, first, window, stream);
-    out = capped_attention(q, keys, values, mask, attention, stream);
+    out = capped_attention(q, keys, values, mask, sinks, attention, stream);
   } else {
     std::optional<mx::array> mask;
     if (cuts) {
@@ -142,7 +154,7 @@ mx::array attend_span(
         attention.scale,
         !cuts && n > 1 ? "causal" : "",
         mask,
-        std::nullopt,
+        sinks,
         false,
         stream
     );

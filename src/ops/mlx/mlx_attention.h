@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "mlx/mlx.h"
@@ -35,13 +36,14 @@ class MlxRope {
 };
 
 /// Causal attention of the last tokens of a sequence over all of it, with
-/// window and softcap as in Attention.
+/// window and softcap as in Attention, and the scores of sinks, if any.
 /// Shape: q [1, heads, n, d], k and v [1, kv_heads, total, d] with
-/// n <= total; out [n, heads d].
+/// n <= total, sinks [heads] of q's type; out [n, heads d].
 mx::array attend_span(
     const mx::array& q,
     const mx::array& k,
     const mx::array& v,
+    const std::optional<mx::array>& sinks,
     const Attention& attention,
     mx::Stream stream
 );

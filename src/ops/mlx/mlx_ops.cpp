@@ -315,6 +315,12 @@ mx::array MlxOps::attend_rows(
       parts[1], attention.k_norm, attention.norm_eps, attention.head_dim
   );
 
+  std::optional<mx::array> sinks;
+  if (attention.sinks) {
+    sinks = mx::astype(vector_at(attention.sinks), qkv.dtype(), stream_);
+    CHECK(sinks->shape(0) == heads);
+  }
+
   std::vector<mx::array> outs;
   for (const Span& span : batch_.spans) {
     MlxKvState& state = state_of(span);
@@ -338,6 +344,7 @@ mx::array MlxOps::attend_rows(
         q,
         mx::astype(k, q.dtype(), stream_),
         mx::astype(v, q.dtype(), stream_),
+        sinks,
         attention,
         stream_
     ));

@@ -245,6 +245,7 @@ struct AttentionCase {
   bool norms = false;
   std::uint32_t window = 0;
   float softcap = 0;
+  bool sinks = false;
 };
 
 void PrintTo(const AttentionCase& c, std::ostream* out) {
@@ -276,8 +277,14 @@ TEST_P(MlxAttend, chunks_of_a_sequence_give_what_all_of_it_gives) {
     attention.k_norm = ops().add_vector(k_norm);
     attention.norm_eps = 1e-5F;
   }
-  const Row want =
-      flattened(mlx_test::naive_attend(qkv.values, attention, q_norm, k_norm));
+  std::vector<float> sinks;
+  if (c.sinks) {
+    sinks = mlx_test::random_vector(kHeads, dice);
+    attention.sinks = ops().add_vector(sinks);
+  }
+  const Row want = flattened(
+      mlx_test::naive_attend(qkv.values, attention, q_norm, k_norm, sinks)
+  );
 
   KvLayout layout;
   layout.layers = {{kKvHeads, kDim, kDim, KvType::kF32, c.window}};
@@ -315,7 +322,10 @@ INSTANTIATE_TEST_SUITE_P(
         AttentionCase{"window", rope_of(8, 1, false), false, 24},
         AttentionCase{"window_of_one", std::nullopt, false, 1},
         AttentionCase{"softcap", rope_of(8, 1, false), false, 0, 3},
-        AttentionCase{"window_softcap", std::nullopt, true, 24, 3}
+        AttentionCase{"window_softcap", std::nullopt, true, 24, 3},
+        AttentionCase{"sinks", rope_of(8, 1, false), false, 0, 0, true},
+        AttentionCase{"window_sinks", std::nullopt, false, 24, 0, true},
+        AttentionCase{"softcap_sinks", std::nullopt, false, 0, 3, true}
     ),
     [](const auto& info) { return std::string(info.param.name); }
 );

@@ -127,7 +127,7 @@ class TinyLlama {
         }
         row = joint;
       }
-      const Matrix mixed = naive_attend(qkv, attention(l), {}, {});
+      const Matrix mixed = naive_attend(qkv, attention(l), {}, {}, {});
       for (std::size_t t = 0; t < x.size(); ++t) {
         add(t, naive_linear(mixed[t], layer.o.values));
       }
