@@ -33,11 +33,16 @@ std::uint64_t spread(std::uint64_t x) {
   return part<16, Bits>(part<32, 2 * Bits>(part<64, 4 * Bits>(x)));
 }
 
+// Reads no byte behind the codes.
 template <int Bits>
 void decode_codes(
     const std::byte* from, std::size_t count, std::uint8_t* codes
 ) {
-  for (std::size_t i = 0; i < count; i += 8, from += Bits, codes += 8) {
+  // Eight bytes hold more than eight codes, which spread() leaves out.
+  for (; count >= 64; count -= 8, from += Bits, codes += 8) {
+    store_bytes(codes, spread<Bits>(load_bytes<std::uint64_t>(from)));
+  }
+  for (; count > 0; count -= 8, from += Bits, codes += 8) {
     std::uint64_t packed = 0;
     std::memcpy(&packed, from, Bits);
     store_bytes(codes, spread<Bits>(packed));
@@ -95,25 +100,39 @@ void read_affine(MatrixSource& source, const Rows& rows) {
   };
 }
 
+// What a function makes of each byte.
+template <class Function>
+auto table_of(const Function& function) {
+  std::array<decltype(function(0)), 256> table;
+  for (std::size_t code = 0; code < table.size(); ++code) {
+    table[code] = function(static_cast<std::uint8_t>(code));
+  }
+  return table;
+}
+
 void read_fp4(
     MatrixSource& source, const Rows& rows, std::uint16_t (*half)(std::uint8_t)
 ) {
   source.values = &kFp4Values;
-  source.read =
-      [rows,
-       cols = source.cols,
-       half](std::size_t first, std::size_t count, void* codes, void* scales, void*) {
-        decode_codes<4>(
-            rows.codes + first * rows.code_bytes,
-            count * cols,
-            static_cast<std::uint8_t*>(codes)
-        );
-        const std::byte* from = rows.scales + first * rows.scale_bytes;
-        auto* out = static_cast<std::uint16_t*>(scales);
-        for (std::size_t i = 0; i < count * rows.scale_bytes; ++i) {
-          out[i] = half(std::to_integer<std::uint8_t>(from[i]));
-        }
-      };
+  source.read = [rows,
+                 cols = source.cols,
+                 halves = table_of(half
+                 )](std::size_t first,
+                    std::size_t count,
+                    void* codes,
+                    void* scales,
+                    void*) {
+    decode_codes<4>(
+        rows.codes + first * rows.code_bytes,
+        count * cols,
+        static_cast<std::uint8_t*>(codes)
+    );
+    const std::byte* from = rows.scales + first * rows.scale_bytes;
+    auto* out = static_cast<std::uint16_t*>(scales);
+    for (std::size_t i = 0; i < count * rows.scale_bytes; ++i) {
+      out[i] = halves[std::to_integer<std::size_t>(from[i])];
+    }
+  };
 }
 
 std::uint16_t to_bfloat(float value) {
@@ -122,16 +141,13 @@ std::uint16_t to_bfloat(float value) {
 }
 
 void read_fp8(MatrixSource& source, const Rows& rows) {
-  std::array<float, 256> values;
-  for (std::size_t code = 0; code < values.size(); ++code) {
-    values[code] = e4m3_to_float(static_cast<std::uint8_t>(code));
-  }
   source.bits = 0;
   source.group = 0;
   source.read =
       [rows,
        cols = source.cols,
-       values](std::size_t first, std::size_t count, void* out, void*, void*) {
+       values = table_of(e4m3_to_float
+       )](std::size_t first, std::size_t count, void* out, void*, void*) {
         const std::byte* codes = rows.codes + first * rows.code_bytes;
         const std::byte* scales = rows.scales + first * rows.scale_bytes;
         auto* elements = static_cast<std::uint16_t*>(out);

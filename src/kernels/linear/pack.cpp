@@ -104,12 +104,16 @@ void pack_scales(const PackedMatrix& m, const T* values, std::byte* out) {
 // Elements [16][cols] to [cols][16].
 template <class T>
 void pack_dense(const PackedMatrix& m, const T* values, std::byte* out) {
-  for (std::size_t c = 0; c < m.cols; ++c) {
-    T lanes[kRows];
+  // A cache line of each row in turn.
+  constexpr std::size_t kLine = 64 / sizeof(T);
+  auto* to = reinterpret_cast<T*>(out);
+  for (std::size_t c = 0; c < m.cols; c += kLine) {
+    std::size_t end = std::min(c + kLine, m.cols);
     for (std::size_t row = 0; row < kRows; ++row) {
-      lanes[row] = values[row * m.cols + c];
+      for (std::size_t i = c; i < end; ++i) {
+        to[i * kRows + row] = values[row * m.cols + i];
+      }
     }
-    std::memcpy(out + c * sizeof lanes, lanes, sizeof lanes);
   }
 }
 
