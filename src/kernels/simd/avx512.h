@@ -236,6 +236,8 @@ struct SixteenRows {
     __builtin_memcpy(&word, p, 4);
     return _mm512_set1_epi32(word);
   }
+  // Or the compiler adds up as a tree, with every product on the stack.
+  static void in_order(__m512i& sum) { asm("" : "+v"(sum)); }
 };
 
 }  // namespace afterglow::AFTERGLOW_TARGET

@@ -13,6 +13,7 @@ struct Rows : SixteenRows {
     __m512i sum = _mm512_setzero_si512();
     void take(Int codes, const std::int8_t* x) {
       sum = _mm512_add_epi16(sum, _mm512_maddubs_epi16(codes, four(x)));
+      in_order(sum);
     }
     Int total() const { return _mm512_madd_epi16(sum, _mm512_set1_epi16(1)); }
   };
@@ -27,6 +28,7 @@ struct Rows : SixteenRows {
     void take(Int even, Int odd, const std::int16_t* x) {
       sum = _mm512_add_epi32(sum, _mm512_madd_epi16(even, four(x)));
       sum = _mm512_add_epi32(sum, _mm512_madd_epi16(odd, four(x + 2)));
+      in_order(sum);
     }
     Int total() const { return sum; }
   };
