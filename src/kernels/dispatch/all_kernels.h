@@ -26,7 +26,7 @@ const Kernels kTable{
     .name = AFTERGLOW_TARGET_NAME,
     .token_tile = Rows::kTile,
     .query_rows = kPanelRows,
-    .most_byte_code = Rows::kMostByteCode,
+    .code_form = code_form,
     .exp = exp_array,
     .tanh = tanh_array,
     .add = add_array,

@@ -110,15 +110,6 @@ std::span<const Target> all_targets() {
   return targets;
 }
 
-CodeForm code_form(
-    const Kernels& kernels, const PackedMatrix& weight, std::int32_t levels
-) {
-  if (weight.most > kernels.most_byte_code) {
-    return CodeForm::kWords;
-  }
-  return levels == kInt8Levels ? CodeForm::kBytes : CodeForm::kHighLow;
-}
-
 std::span<const Kernels* const> available_kernels() {
   return runnable();
 }

@@ -8,11 +8,6 @@
 
 namespace afterglow {
 
-/// The form in which a table wants inputs for a weight.
-CodeForm code_form(
-    const Kernels& kernels, const PackedMatrix& weight, std::int32_t levels
-);
-
 /// A table of this program, and whether this machine can run it.
 struct Target {
   const Kernels* kernels;

@@ -16,7 +16,8 @@ struct Kernels {
   const char* name;        // "scalar", "avx2", "neon", ...
   std::size_t token_tile;  // of activations.h
   std::size_t query_rows;  // most rows of an AttendPage
-  int most_byte_code;      // of CodeForm::kBytes and kHighLow
+  /// The form in which linear_int wants inputs of so many levels.
+  CodeForm (*code_form)(const PackedMatrix& weight, std::int32_t levels);
 
   /// y = e^x; 0 below -69, e^88 above 88. y may be x.
   void (*exp)(const float* x, std::size_t n, float* y);

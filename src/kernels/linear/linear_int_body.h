@@ -86,9 +86,22 @@ struct Kind {
   // 32 inputs are summed in halves that have scales of their own, or where
   // the sums of codes above 15 would not fit.
   static constexpr bool kNarrow =
-      Rows::kNarrowSums && Form != CodeForm::kWords && (Bits == 8 || Values);
+      Rows::kNarrowSums && Form == CodeForm::kBytes && (Bits == 8 || Values);
   static constexpr int kParts = Groups == 2 || kNarrow ? 2 : 1;
 };
+
+/// Words where codes are too large for sums of bytes. Where halves must be
+/// summed apart, they also beat sums of high and of low bytes.
+inline CodeForm code_form(const PackedMatrix& w, std::int32_t levels) {
+  bool halves = w.block_groups == 2 || w.most > 15;
+  if (w.most > Rows::kMostByteCode) {
+    return CodeForm::kWords;
+  }
+  if (levels == kInt8Levels) {
+    return CodeForm::kBytes;
+  }
+  return Rows::kNarrowSums && halves ? CodeForm::kWords : CodeForm::kHighLow;
+}
 
 /// Codes of inputs 4i..4i+3 of 32, one row a lane.
 template <class K>
@@ -274,18 +287,22 @@ inline void linear_blocks(const LinearInt& a) {
   }
 }
 
+/// Compiled for the forms that code_form() can ask for.
 template <int Bits, bool Values, int Groups, bool Bias>
 inline void linear_kind(const LinearInt& a) {
+  constexpr bool kLarge = Bits == 8 || Values;
+  constexpr bool kApart = Rows::kNarrowSums && (kLarge || Groups == 2);
   switch (a.form) {
     case CodeForm::kBytes:
       linear_blocks<Kind<Bits, Values, Groups, Bias, CodeForm::kBytes>>(a);
       break;
     case CodeForm::kHighLow:
-      linear_blocks<Kind<Bits, Values, Groups, Bias, CodeForm::kHighLow>>(a);
+      if constexpr (!kApart) {
+        linear_blocks<Kind<Bits, Values, Groups, Bias, CodeForm::kHighLow>>(a);
+      }
       break;
     case CodeForm::kWords:
-      // What code_form() asks for where codes can be too large for bytes.
-      if constexpr (Rows::kMostByteCode < 255 && (Bits == 8 || Values)) {
+      if constexpr (kApart || (kLarge && Rows::kMostByteCode < 255)) {
         linear_blocks<Kind<Bits, Values, Groups, Bias, CodeForm::kWords>>(a);
       }
   }

@@ -24,7 +24,7 @@ inline RoundedInputs round_inputs(
     std::int32_t levels
 ) {
   RoundedInputs in;
-  in.form = code_form(kernels, w, levels);
+  in.form = kernels.code_form(w, levels);
   std::size_t units = w.cols / 32;
   std::size_t groups = units * w.block_groups;
   std::size_t unit = code_bytes(in.form);

@@ -203,7 +203,7 @@ void LinearRunner::run_int(
     float* y
 ) {
   const PackedMatrix& m = segment.matrix;
-  CodeForm form = code_form(kernels_, m, levels);
+  CodeForm form = kernels_.code_form(m, levels);
   std::size_t units = m.cols / PackedMatrix::kInputs;
   std::size_t groups = units * m.block_groups;
   std::size_t unit = code_bytes(form);
