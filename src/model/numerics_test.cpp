@@ -33,7 +33,15 @@ std::string digest(const std::string& name, Activations mode) {
 TEST(Numerics, BitsOfLogitsAndKvChangeOnlyWithTheNumber) {
   nlohmann::json now;
   now["numerics"] = kNumerics;
-  for (const char* name : {"q4-g32", "q4-g64-bias", "q8-mixed", "tiny.gguf"}) {
+  for (const char* name :
+       {"q4-g32",
+        "q4-g64-bias",
+        "q8-mixed",
+        "q2356",
+        "mxfp4",
+        "nvfp4",
+        "tiny.gguf",
+        "tiny-k.gguf"}) {
     for (Activations mode :
          {Activations::kInt16, Activations::kInt8, Activations::kF32}) {
       now[std::string(name) + " " + to_string(mode)] = digest(name, mode);
