@@ -134,6 +134,18 @@ void expect_error(const std::string& path, Code code, const std::string& part) {
       << model.error().message;
 }
 
+TEST(Load, NamesTheQuantizationOfMostWeights) {
+  const std::pair<const char*, const char*> names[] = {
+      {"q2356", "3-bit group 32"}, {"mxfp4", "mxfp4"}, {"nvfp4", "nvfp4"}};
+  ThreadPool pool(1);
+  for (const auto& [model, name] : names) {
+    const auto ops = make_cpu_ops(pool, Activations::kF32).value();
+    const auto loaded = load_model(Golden::directory() + model, *ops);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(loaded->quantization, name);
+  }
+}
+
 TEST(Load, DescribesTheModel) {
   const Copy copy("q4-g64-bias");
   const Model model = loaded(copy.path());
@@ -303,6 +315,22 @@ TEST(Load, WeightsThatDoNotFitTheConfigAreNamed) {
     copy.replace("config.json", c.from, c.to);
     expect_error(copy.path(), c.code, c.message);
   }
+}
+
+TEST(Load, ModesOfLayersMustBeTheConfigs) {
+  const Copy copy("nvfp4");
+  copy.replace("config.json", "\"mxfp8\"", "\"mxfp9\"");
+  expect_error(copy.path(), Code::kUnsupported, "mode 'mxfp9'");
+  const Copy other("nvfp4");
+  other.replace(
+      "config.json", "\"lm_head\": {", "\"lm_head\": false, \"x\": {"
+  );
+  expect_error(
+      other.path(),
+      Code::kCorrupt,
+      "'lm_head' is not quantized as the config's quantization says: it is "
+      "mxfp8, not unquantized"
+  );
 }
 
 TEST(Load, IndexMayNotLeaveItsDirectory) {
