@@ -73,55 +73,6 @@ TEST(SmolLm2RealModel, GreedyTokensInF32ModeAreMlxLms) {
   }
 }
 
-// Mean over rows of sum p log(p / q), p and q the softmax of the two logits.
-double mean_divergence(
-    const std::vector<float>& p, const std::vector<float>& q, std::size_t vocab
-) {
-  const auto log_sum = [vocab](const float* row) {
-    const double largest = *std::max_element(row, row + vocab);
-    double sum = 0;
-    for (std::size_t i = 0; i < vocab; ++i) {
-      sum += std::exp(row[i] - largest);
-    }
-    return largest + std::log(sum);
-  };
-  double total = 0;
-  for (std::size_t at = 0; at < p.size(); at += vocab) {
-    const double p_sum = log_sum(&p[at]);
-    const double q_sum = log_sum(&q[at]);
-    for (std::size_t i = at; i < at + vocab; ++i) {
-      const double log_p = p[i] - p_sum;
-      total += std::exp(log_p) * (log_p - (q[i] - q_sum));
-    }
-  }
-  return total / (double(p.size()) / double(vocab));
-}
-
-TEST(SmolLm2RealModel, RoundedActivationsStayCloseToF32) {
-  constexpr std::size_t kPositions = 500;
-  const auto text = english();
-  ASSERT_GE(text.size(), kPositions);
-  const auto tokens = std::span(text).first(kPositions);
-  const auto run = [&tokens](Activations mode) {
-    TestRunner runner(test_model_path(), mode, 2);
-    const auto kv = runner.new_kv();
-    return runner.step({{kv.get(), tokens}});
-  };
-  const auto exact = run(Activations::kF32);
-  const std::size_t vocab = exact.size() / kPositions;
-  const double int16 = mean_divergence(exact, run(Activations::kInt16), vocab);
-  const double int8 = mean_divergence(exact, run(Activations::kInt8), vocab);
-  std::printf(
-      "mean KL divergence to f32 over %zu positions: int16 %.2e, int8 %.2e\n",
-      kPositions,
-      int16,
-      int8
-  );
-  EXPECT_LT(int16, 1e-4);
-  EXPECT_LT(int8, 6e-3);
-  EXPECT_GT(int8, int16);
-}
-
 // Design section 1.2: what else is computed, how and where must not show.
 class Invariance {
  public:
