@@ -9,6 +9,7 @@ What a step printed lies in build/test-logs/.
 
 import argparse
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -88,6 +89,10 @@ def steps(jobs: int) -> list[Step]:
     # Thousands of short runs on few threads: the other builds do them.
     tsan.command += ["-E", "StoreFaults|StoreCrash|BlockFormat|MlxCacheFile"]
     asan.env = tsan.env = sanitized
+    # Emulated, so slow: of the targets only the best takes all of invariance.
+    arm64 = ctest("arm64", "build-arm64", "build-arm64")
+    arm64.command += ["-E", "Invariance.*/(int8|f32|int16_(neon|dotprod))"]
+    crossed = [build("build-arm64", "arm64", "unit_tests"), arm64]
 
     return [
         Step("format", "check", ["scripts/format.sh", "--check"]),
@@ -101,6 +106,7 @@ def steps(jobs: int) -> list[Step]:
         tsan,
         build("build-fuzz", "fuzz", "fuzz_targets"),
         ctest("fuzz", "build-fuzz", "build-fuzz"),
+        *(crossed if platform.machine() == "x86_64" else []),
         *(pytest(path.name) for path in sorted(ROOT.glob("tests/*"))
           if any(path.glob("test_*.py"))),
         Step("install", "check", ["scripts/check_install.sh"], "build"),

@@ -18,6 +18,9 @@ build_packages=(
 test_packages=(
   ccache clang clang-format-14 libbenchmark-dev libclang-rt-14-dev
 )
+# The tests of other processors than the one at hand.
+[ "$(uname -m)" != x86_64 ] ||
+  test_packages+=(binutils g++-aarch64-linux-gnu googletest qemu-user)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 fail() {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ostream>
 #include <tuple>
 #include <vector>
 
@@ -9,6 +10,12 @@
 #include "ops/cpu/cpu_test_model.h"
 
 namespace afterglow {
+
+// For the names of tests.
+void PrintTo(const Target& target, std::ostream* out) {
+  *out << target.kernels->name;
+}
+
 namespace {
 
 using test::Random;
