@@ -35,7 +35,12 @@ struct Panel {
 };
 
 template <int Q, int U, class T>
-inline void panel_tile(const Panel<T>& p, std::size_t vector) {
+inline void panel_tile(
+    const Panel<T>& p, std::size_t vector, std::size_t vectors
+) {
+  // What comes next, which the processor does not guess where rows lie far
+  // apart: the next vectors of these rows, at last the next row.
+  std::size_t next = vector + U < vectors ? U * p.b_vector : p.b_step;
   constexpr int kVectorsOfLine = sizeof(T) == 2 ? 2 : 1;
   F acc[Q][U];
 #pragma GCC unroll 16
@@ -49,11 +54,9 @@ inline void panel_tile(const Panel<T>& p, std::size_t vector) {
     F row[U];
 #pragma GCC unroll 16
     for (int u = 0; u < U; ++u) row[u] = load_as_float(b + u * p.b_vector);
-      // The next vectors of the same rows, which lie too far apart for the
-      // processor to guess.
 #pragma GCC unroll 16
     for (int u = 0; u < U; u += kVectorsOfLine) {
-      __builtin_prefetch(b + (U + u) * p.b_vector);
+      __builtin_prefetch(b + next + u * p.b_vector);
     }
 #pragma GCC unroll 16
     for (int q = 0; q < Q; ++q) {
@@ -88,7 +91,7 @@ inline void panel_rows(
     const Panel<T>& p, std::size_t vector, std::size_t vectors
 ) {
   for (; vector + U <= vectors; vector += U) {
-    panel_tile<Q, U>(p, vector);
+    panel_tile<Q, U>(p, vector, vectors);
   }
   if constexpr (U > 1) {
     panel_rows<Q, U / 2>(p, vector, vectors);
