@@ -9,7 +9,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 program = build/afterglow
 python = .venv/bin/python
 
-.PHONY: help build serve test install replay cache-cost bench format clean
+.PHONY: help build serve test install replay cache-cost bench \
+	bench-1b bench-kernels format clean
 
 help:
 	@echo 'make serve    install, build and serve the default model' \
@@ -19,7 +20,9 @@ help:
 	@echo 'make install  put a folder that stands alone at PREFIX='
 	@echo 'make replay   five questions over one long prompt, with a restart'
 	@echo 'make cache-cost  what the disk cache costs when nothing is shared'
-	@echo 'make bench    measure against llama.cpp (ARGS=)'
+	@echo 'make bench    measure against llama.cpp, into docs/ (ARGS=)'
+	@echo 'make bench-1b   the same with a random model of a billion weights'
+	@echo 'make bench-kernels  what each kernel reaches (ARGS=)'
 	@echo 'make format   format the sources'
 
 build:
@@ -44,7 +47,22 @@ cache-cost: build
 
 bench: build
 	@scripts/setup.sh bench
-	@$(python) bench/compare.py $(ARGS)
+	@$(python) bench/compare.py --write smollm2 \
+	  --plot docs/first-token.png $(ARGS)
+
+big_model = build/bench/random-1b.Q4_1.gguf
+
+bench-1b: build
+	@scripts/setup.sh bench
+	@[ -s $(big_model) ] || \
+	  $(python) scripts/make_random_model.py $(big_model)
+	@$(python) bench/compare.py --model $(big_model) --rounds 3 \
+	  --tests pp512,tg32,tg32@2000 --write random-1b $(ARGS)
+
+bench-kernels:
+	@scripts/setup.sh test
+	@scripts/build.sh release kernels_bench
+	@build/src/kernels/kernels_bench $(ARGS)
 
 format:
 	@scripts/format.sh

@@ -1,228 +1,216 @@
 #!/usr/bin/env python3
 """Afterglow beside llama.cpp: one file, as many threads, interleaved rounds.
 
-    make bench  [ARGS="--rounds 5 --threads 2 --long --output docs/x.md"]
+    make bench     [ARGS="--rounds 3 --tests pp512,tg64"]
+    make bench-1b
 
-Afterglow is measured as a client sees it, through its server's `timings`, on
-prompts that share no prefix; llama.cpp through llama_decode of the package
-llama-cpp-python on random tokens, its KV cleared each time, best of flash
-attention on and off. Each round measures all contenders one after the other,
-so that drift of the machine hits all alike; the table shows medians.
+Afterglow is measured by `afterglow bench`, a new process in each round;
+llama.cpp through llama_decode of the package llama-cpp-python, with its KV in
+f16 and micro-batches of 512. Both run the same tests on random tokens: ppN
+reads a prompt of N tokens, tgN generates N, behind @D tokens that are not
+counted. Each round measures all contenders one after the other, so that drift
+of the machine hits all alike; figures are medians, ratios are to the better of
+llama.cpp with flash attention on and off. A setting of llama.cpp that the
+first round shows to be over 10 % slower in a test is left out of its later
+rounds.
+
+With --write, the report replaces the model's section in docs/benchmarks.md.
+With --plot, time to the first token by length of prompt is measured, too.
 """
 
 import argparse
-import ctypes
-import os
-import platform
-import random
+import json
+import re
 import statistics
-import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/e2e"))
+from contenders import Afterglow, LlamaCpp, MlxLm
+from machine import ROOT, describe_machine, revision
+from speed_tests import by_depth, parse_tests
 
-from serving import MODEL, Server  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests/e2e"))
 
-DECODE_TOKENS = 64
-DEPTH = 3000
+from serving import MODEL  # noqa: E402
 
-
-class Afterglow:
-    """A server; every prompt begins with a number never used before."""
-
-    def __init__(self, model: str, threads: int, activations: str):
-        self.name = f"afterglow {activations}"
-        self._draw = random.Random(hash(activations) & 0xFFFF)
-        self._server = Server(
-            "--activations", activations, "--threads", threads, model=model
-        )
-        # The count of tokens in a prompt of no words but the first.
-        self._overhead = self._ask(0, 1)["prompt_n"]
-
-    def _ask(self, words: int, tokens: int) -> dict:
-        """A prompt of 12 digits (a token each) and so many one-token words."""
-        number = f"{self._draw.randrange(10**12):012d}"
-        timings = self._server.complete(
-            number + " the" * words, max_tokens=tokens
-        ).timings
-        if timings["predicted_n"] != tokens:
-            raise SystemExit("an answer ended early: nothing was measured")
-        if timings["cache_n"] >= 32:
-            raise SystemExit("a prompt was cached: nothing was measured")
-        return timings
-
-    def prefill(self, count: int) -> float:
-        timings = self._ask(count - self._overhead, 1)
-        return timings["prompt_n"] / timings["prompt_ms"] * 1000
-
-    def decode(self, depth: int) -> float:
-        timings = self._ask(max(depth - self._overhead, 0), DECODE_TOKENS)
-        # The first token is the prompt's.
-        return (timings["predicted_n"] - 1) / timings["predicted_ms"] * 1000
-
-    def close(self) -> None:
-        self._server.kill()
+DOCUMENT = ROOT / "docs/benchmarks.md"
+SHORT_TESTS = "pp64,tg16"  # what mlx_lm does in bearable time
+CLEARLY_SLOWER = 0.9
 
 
-class LlamaCpp:
-    """A context of llama.cpp, driven by its C API."""
-
-    def __init__(self, model: str, threads: int, flash: bool):
-        import llama_cpp
-
-        self._api = llama_cpp
-        self.name = f"llama.cpp, flash attention {'on' if flash else 'off'}"
-        self._draw = random.Random(1)
-        self._log = llama_cpp.llama_log_callback(lambda *_: None)
-        llama_cpp.llama_log_set(self._log, ctypes.c_void_p(0))
-        options = llama_cpp.llama_model_default_params()
-        self._model = llama_cpp.llama_model_load_from_file(
-            model.encode(), options
-        )
-        settings = llama_cpp.llama_context_default_params()
-        settings.n_ctx = 8192
-        settings.n_batch = settings.n_ubatch = 512
-        settings.n_threads = settings.n_threads_batch = threads
-        settings.flash_attn_type = 1 if flash else 0
-        self._context = llama_cpp.llama_init_from_model(self._model, settings)
-        if not self._model or not self._context:
-            raise SystemExit(f"llama.cpp could not load {model}")
-        vocab = llama_cpp.llama_model_get_vocab(self._model)
-        self._vocab_size = llama_cpp.llama_vocab_n_tokens(vocab)
-
-    def _clear(self) -> None:
-        memory = self._api.llama_get_memory(self._context)
-        self._api.llama_memory_clear(memory, True)
-
-    def _eval(self, count: int, at_once: int) -> float:
-        """Evaluates random tokens; returns the seconds it took."""
-        tokens = [self._draw.randrange(100, self._vocab_size) for _ in range(count)]
-        start = time.perf_counter()
-        for begin in range(0, count, at_once):
-            part = tokens[begin : begin + at_once]
-            array = (self._api.llama_token * len(part))(*part)
-            batch = self._api.llama_batch_get_one(array, len(part))
-            if self._api.llama_decode(self._context, batch) != 0:
-                raise SystemExit("llama_decode failed")
-        self._api.llama_synchronize(self._context)
-        return time.perf_counter() - start
-
-    def prefill(self, count: int) -> float:
-        self._clear()
-        return count / self._eval(count, 512)
-
-    def decode(self, depth: int) -> float:
-        self._clear()
-        self._eval(max(depth, 1), 512)
-        return DECODE_TOKENS / self._eval(DECODE_TOKENS, 1)
-
-    def close(self) -> None:
-        self._api.llama_free(self._context)
-        self._api.llama_model_free(self._model)
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-def machine() -> list[str]:
-    """What the figures depend on, one line each."""
-    lines = [f"{platform.system()} {platform.machine()}"]
-    try:
-        info = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return lines
-    fields = dict(
-        (part.strip() for part in line.split(":", 1))
-        for line in info.splitlines()
-        if ":" in line
-    )
-    wanted = ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8"]
-    flags = set(fields.get("flags", "").split())
-    lines.append(f"{fields.get('model name', 'unknown CPU')}, {os.cpu_count()} CPUs")
-    lines.append("with " + ", ".join(f for f in wanted if f in flags))
-    return lines
-
-
-def revision() -> str:
-    root = Path(__file__).resolve().parent.parent
-    run = subprocess.run(
-        ["git", "-C", str(root), "rev-parse", "--short", "HEAD"],
-        capture_output=True,
-        text=True,
-    )
-    return run.stdout.strip() or "unknown"
-
-
-def measure(contenders, tests, rounds) -> dict:
-    """All figures in tokens per second, by test and contender."""
-    figures = {name: {c.name: [] for c in contenders} for name, _ in tests}
-    for contender in contenders:
-        contender.prefill(128)  # warm up
-    for round_number in range(1, rounds + 1):
-        print(f"Round {round_number} of {rounds}", file=sys.stderr)
-        for name, run in tests:
+def measure(ours: list, theirs: list, tests: list, rounds: int) -> dict:
+    """Tokens per second of each round, by test and contender's name."""
+    # Ours and theirs by turns.
+    pairs = zip(ours, theirs) if len(ours) == len(theirs) else [(*ours, *theirs)]
+    contenders = [contender for pair in pairs for contender in pair]
+    figures = {test: {c.name: [] for c in contenders} for test in tests}
+    left_out = set()
+    for number in range(1, rounds + 1):
+        for group in by_depth(tests):
             for contender in contenders:
-                figures[name][contender.name].append(run(contender))
+                wanted = [t for t in group if (t, contender.name) not in left_out]
+                if not wanted:
+                    continue
+                for test, speed in contender.run(wanted).items():
+                    figures[test][contender.name].append(speed)
+                    say(f"round {number}, {contender.name}: {test} {speed:.1f}")
+        if number == 1:
+            left_out = slower_ones(figures, theirs)
     return figures
 
 
-def table(figures: dict, ours: list[str], theirs: list[str]) -> list[str]:
+def slower_ones(figures: dict, theirs: list) -> set:
+    found = set()
+    for test, by_name in figures.items():
+        best = max(by_name[c.name][0] for c in theirs)
+        for contender in theirs:
+            if by_name[contender.name][0] < CLEARLY_SLOWER * best:
+                found.add((test, contender.name))
+    return found
+
+
+def table(figures: dict, ours: list, theirs: list) -> list[str]:
     """A Markdown table of medians, with ratios to the better of theirs."""
-    heads = ["tokens/s", *(f"{name} (ratio)" for name in ours), *theirs]
+    names = [c.name for c in theirs]
+    heads = ["tokens/s", *(f"{c.name} (ratio)" for c in ours), *names]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for test, by_name in figures.items():
         medians = {name: statistics.median(v) for name, v in by_name.items()}
-        best = max(medians[name] for name in theirs)
-        cells = [test]
-        cells += [f"{medians[n]:.1f} ({medians[n] / best:.2f}x)" for n in ours]
-        cells += [f"{medians[n]:.1f}" for n in theirs]
+        best = max(medians[name] for name in names)
+        cells = [str(test)]
+        for contender in ours:
+            speed = medians[contender.name]
+            cells.append(f"{speed:.1f} ({speed / best:.2f}x)")
+        cells += [f"{medians[name]:.1f}" for name in names]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def main() -> int:
+def compare_llama(arguments, tests) -> tuple[list[str], dict, "LlamaCpp"]:
+    common = (arguments.model, arguments.threads)
+    ours = [
+        Afterglow(*common, mode, arguments.target)
+        for mode in arguments.activations.split(",")
+    ]
+    context = max(t.depth + t.tokens for t in tests)
+    context = -(-max(context, 4096) // 256) * 256
+    theirs = [LlamaCpp(*common, flash, context) for flash in (True, False)]
+    figures = measure(ours, theirs, tests, arguments.rounds)
+    first = next(iter(figures.values()))
+    best = max(theirs, key=lambda c: statistics.median(first[c.name]))
+    for contender in theirs:
+        if contender is not best:
+            contender.close()
+    about = ours[0].last
+    size = Path(arguments.model).stat().st_size / 2**20
+    lines = [
+        f"Model: {about['model']} ({size:.0f} MiB, {about['params'] / 1e6:.0f} M "
+        f"weights); {arguments.threads} threads; medians of {arguments.rounds} "
+        f"interleaved rounds; kernels for {about['target']}.",
+        "",
+        *table(figures, ours, theirs),
+    ]
+    return lines, figures, best
+
+
+def compare_mlx(arguments) -> list[str]:
+    tests = parse_tests(SHORT_TESTS)
+    ours = [Afterglow(arguments.model, arguments.threads, "int16", arguments.target)]
+    theirs = [MlxLm(arguments.model)]
+    figures = measure(ours, theirs, tests, min(arguments.rounds, 3))
+    return [
+        "",
+        "Short tests beside mlx_lm on MLX's CPU device (scales in f32; with f16 "
+        "ones it is slower by far):",
+        "",
+        *table(figures, ours, theirs),
+    ]
+
+
+def first_tokens(arguments, peer: LlamaCpp) -> list[str]:
+    from first_token import measure_first_tokens, plot
+
+    mode = arguments.activations.split(",")[-1]
+    lengths = [int(n) for n in arguments.lengths.split(",")]
+    series = measure_first_tokens(
+        arguments.model, arguments.threads, mode, lengths, peer
+    )
+    target = Path(arguments.plot)
+    plot(target, lengths, series, f"{Path(arguments.model).stem}, {mode}")
+    heads = ["ms to the first token", *map(str, lengths)]
+    lines = ["", f"![Time to the first token]({target.name})", ""]
+    lines += ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for name, values in series.items():
+        label = peer.name if name == "llama.cpp" else f"afterglow {mode}, {name}"
+        cells = [label, *(f"{value:.0f}" for value in values)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def write_section(name: str, lines: list[str]) -> None:
+    """Replaces the section between its marks, or adds one at the end."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    section = "\n".join([begin, *lines, end])
+    text = DOCUMENT.read_text()
+    marked = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    if marked.search(text):
+        text = marked.sub(lambda _: section, text)
+    else:
+        text = text.rstrip() + "\n\n" + section + "\n"
+    DOCUMENT.write_text(text)
+
+
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--model", default=str(MODEL), help="a GGUF file")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--activations", default="int8,int16")
+    parser.add_argument("--target", default="", help="kernels to force, as avx2")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--long", action="store_true", help="prefill 4096 too")
-    parser.add_argument("--output", help="write the report here, too")
-    arguments = parser.parse_args()
+    parser.add_argument("--tests", default="pp512,pp4096,tg64,tg64@3000")
+    parser.add_argument("--mlx-lm", action="store_true", help="short tests beside it")
+    parser.add_argument("--plot", metavar="FILE.png", help="time to first token")
+    parser.add_argument("--lengths", default="128,512,1024,2048,4000")
+    parser.add_argument("--write", metavar="NAME", help="section of the document")
+    parser.add_argument("--json", metavar="FILE", help="all figures, too")
+    return parser.parse_args()
 
-    common = (arguments.model, arguments.threads)
-    ours = [Afterglow(*common, mode) for mode in ("int8", "int16")]
-    theirs = [LlamaCpp(*common, flash) for flash in (True, False)]
-    tests = [("prefill 512", lambda c: c.prefill(512))]
-    if arguments.long:
-        tests.append(("prefill 4096", lambda c: c.prefill(4096)))
-    tests.append((f"decode {DECODE_TOKENS}", lambda c: c.decode(0)))
-    tests.append(
-        (f"decode {DECODE_TOKENS} at {DEPTH}", lambda c: c.decode(DEPTH))
-    )
-    # Ours and theirs by turns.
-    contenders = [c for pair in zip(ours, theirs) for c in pair]
+
+def main() -> int:
+    arguments = parse_arguments()
     try:
-        figures = measure(contenders, tests, arguments.rounds)
-    finally:
-        for contender in contenders:
-            contender.close()
-
-    size = Path(arguments.model).stat().st_size / 2**20
-    report = [
-        f"Model: {Path(arguments.model).name} ({size:.0f} MiB); "
-        f"{arguments.threads} threads; median of {arguments.rounds} "
-        "interleaved rounds.",
-        f"Machine: {'; '.join(machine())}.",
-        f"Versions: afterglow {revision()}, "
-        f"llama-cpp-python {version('llama-cpp-python')}.",
+        tests = parse_tests(arguments.tests)
+    except ValueError as error:
+        raise SystemExit(f"compare.py: {error}") from None
+    lines, figures, peer = compare_llama(arguments, tests)
+    versions = f"afterglow {revision()}, llama-cpp-python {version('llama-cpp-python')}"
+    if arguments.plot:
+        lines += first_tokens(arguments, peer)
+    peer.close()
+    if arguments.mlx_lm:
+        lines += compare_mlx(arguments)
+        versions += f", mlx_lm {version('mlx-lm')}, mlx {version('mlx')}"
+    command = " ".join(sys.argv[1:])
+    lines = [
+        f"Machine: {describe_machine()}.",
+        f"Versions: {versions}.",
+        f"Command: `bench/compare.py {command}`.".replace(f"{ROOT}/", ""),
         "",
-        *table(figures, [c.name for c in ours], [c.name for c in theirs]),
+        *lines,
     ]
-    print("\n".join(report))
-    if arguments.output:
-        Path(arguments.output).write_text("\n".join(report) + "\n")
+    print("\n".join(lines))
+    if arguments.write:
+        write_section(arguments.write, lines)
+    if arguments.json:
+        all_figures = {str(test): by_name for test, by_name in figures.items()}
+        Path(arguments.json).write_text(json.dumps(all_figures, indent=2) + "\n")
     return 0
 
 
