@@ -37,10 +37,11 @@ std::string number(const char* format, double value) {
 
 void print_table(const DivergenceReport& report) {
   std::printf(
-      "%s: %zu positions in windows; next-token distributions against f32 "
-      "mode.\n\n",
+      "%s: %zu positions in %zu windows; next-token distributions against "
+      "f32 mode.\n\n",
       report.model_name.c_str(),
-      report.positions
+      report.positions,
+      report.windows
   );
   TextTable table(
       {{"activations"},
@@ -72,6 +73,7 @@ void print_json(const DivergenceReport& report) {
         {{"activations", to_string(mode.mode)},
          {"model", report.model_name},
          {"positions", report.positions},
+         {"windows", report.windows},
          {"perplexity", mode.perplexity},
          {"perplexity_change", mode.perplexity_change(report.exact)},
          {"mean_divergence", mode.mean_divergence},
