@@ -4,6 +4,7 @@ cached, the prompt in RAM, the prompt on disk after a restart, llama.cpp."""
 import random
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from contenders import LlamaCpp
@@ -33,22 +34,31 @@ def measure_first_tokens(
         folder = Path(name) / "cache"
         folder.mkdir(mode=0o700)
 
-        def ask(server: Server, length: int, ending: str) -> float:
+        def ask(server: Server, length: int, ending: str, tier: str) -> float:
             """The same prompt each time, up to the word at its end."""
             prompt = prompt_of(length - 8, length) + f" {ending} is what?"
-            return server.complete(prompt, max_tokens=1).timings["prompt_ms"]
+            start = time.perf_counter()
+            timings = server.complete(prompt, max_tokens=1).timings
+            took = (time.perf_counter() - start) * 1000
+            cached = timings[tier]
+            # Shorter matches than 32 are not used; the rest must be there.
+            if not (cached < 32 if tier == "cache_n" else cached > length / 2):
+                raise SystemExit(f"{tier} is {cached}: nothing was measured")
+            return took
 
         with Server(*flags, model=model, cache=folder) as server:
             server.complete("Warm up.", max_tokens=4)
             for length in lengths:
-                series["cold"].append(ask(server, length, "first"))
-                series["RAM"].append(ask(server, length, "second"))
+                series["cold"].append(ask(server, length, "first", "cache_n"))
+                took = ask(server, length, "second", "cache_ram_n")
+                series["RAM"].append(took)
                 series["llama.cpp"].append(peer.first_token_ms(length))
             server.flush()
         with Server(*flags, model=model, cache=folder) as server:
             server.complete("Warm up.", max_tokens=4)
             for length in lengths:
-                series["disk"].append(ask(server, length, "third"))
+                took = ask(server, length, "third", "cache_disk_n")
+                series["disk"].append(took)
     return series
 
 
