@@ -32,8 +32,11 @@ class Guarded {
     CHECK(mprotect(base_ + bytes_ - page, page, PROT_NONE) == 0);
     data_ = reinterpret_cast<T*>(base_ + bytes_ - page) - n;
   }
-  explicit Guarded(const std::vector<T>& values) : Guarded(values.size()) {
-    std::memcpy(data_, values.data(), size_ * sizeof(T));
+  /// With `slack` elements behind the values, so that those need not be aligned
+  /// to more than one.
+  explicit Guarded(const std::vector<T>& values, std::size_t slack = 0)
+      : Guarded(values.size() + slack) {
+    std::memcpy(data_, values.data(), values.size() * sizeof(T));
   }
   ~Guarded() { munmap(base_, bytes_); }
   Guarded(const Guarded&) = delete;
