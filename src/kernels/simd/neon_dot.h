@@ -9,7 +9,6 @@ namespace afterglow::AFTERGLOW_TARGET {
 struct Rows : EightRows {
   static constexpr bool kNarrowSums = false;
 #if defined(__ARM_FEATURE_MATMUL_INT8)
-  static constexpr bool kWordsFor8Bit = false;
   static constexpr int kMostByteCode = 255;
   static int32x4_t dot(int32x4_t sum, int32x4_t codes, int32x4_t x) {
     return vusdotq_s32(
@@ -19,7 +18,6 @@ struct Rows : EightRows {
 #else
   // Larger ones would count as negative.
   static constexpr int kMostByteCode = 127;
-  static constexpr bool kWordsFor8Bit = true;
   static int32x4_t dot(int32x4_t sum, int32x4_t codes, int32x4_t x) {
     return vdotq_s32(sum, vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(x));
   }

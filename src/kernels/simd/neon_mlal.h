@@ -6,7 +6,6 @@
 namespace afterglow::AFTERGLOW_TARGET {
 
 struct Rows : EightRows {
-  static constexpr bool kWordsFor8Bit = true;
   // Larger codes would overflow 16 bits, so they are widened and meet 16-bit
   // inputs.
   static constexpr int kMostByteCode = 63;
