@@ -68,28 +68,9 @@ Target target(const Kernels& kernels, std::span<const char* const> needs) {
   return {&kernels, needs, std::all_of(needs.begin(), needs.end(), has)};
 }
 
-std::string missing(const Target& target) {
-  std::string names;
-  for (const char* name : target.needs) {
-    if (!has(name)) {
-      names += names.empty() ? "" : ", ";
-      names += name;
-    }
-  }
-  return names;
-}
-
-const std::vector<const Kernels*>& runnable() {
-  static const std::vector<const Kernels*> kernels = [] {
-    std::vector<const Kernels*> result;
-    for (const Target& target : all_targets()) {
-      if (target.runs_here) {
-        result.push_back(target.kernels);
-      }
-    }
-    return result;
-  }();
-  return kernels;
+// Adds a name, behind a comma where it is not the first.
+void append(std::string& names, const char* name) {
+  names += (names.empty() ? "" : ", ") + std::string(name);
 }
 
 }  // namespace
@@ -110,27 +91,49 @@ std::span<const Target> all_targets() {
   return targets;
 }
 
+std::vector<const char*> missing_features(const Target& target) {
+  std::vector<const char*> missing;
+  for (const char* name : target.needs) {
+    if (!has(name)) {
+      missing.push_back(name);
+    }
+  }
+  return missing;
+}
+
 std::span<const Kernels* const> available_kernels() {
-  return runnable();
+  static const std::vector<const Kernels*> kernels = [] {
+    std::vector<const Kernels*> result;
+    for (const Target& target : all_targets()) {
+      if (target.runs_here) {
+        result.push_back(target.kernels);
+      }
+    }
+    return result;
+  }();
+  return kernels;
 }
 
 Result<const Kernels*> select_kernels(const std::string& name) {
   if (name.empty()) {
-    return runnable().back();
+    return available_kernels().back();
   }
   std::string known;
   for (const Target& target : all_targets()) {
     if (name == target.kernels->name) {
       if (!target.runs_here) {
+        std::string missing;
+        for (const char* feature : missing_features(target)) {
+          append(missing, feature);
+        }
         return Error{
             Code::kUnsupported,
             "[kernels.select] this processor can't run target '" + name +
-                "': it lacks " + missing(target)};
+                "': it lacks " + missing};
       }
       return target.kernels;
     }
-    known += known.empty() ? "" : ", ";
-    known += target.kernels->name;
+    append(known, target.kernels->name);
   }
   return Error{
       Code::kInvalidArgument,

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/dispatch/kernel_table.h"
@@ -14,6 +15,9 @@ struct Target {
   std::span<const char* const> needs;  // names among cpu_features()
   bool runs_here;
 };
+
+/// What it needs and this machine lacks.
+std::vector<const char*> missing_features(const Target& target);
 
 /// All targets built in, "scalar" first, the fastest last.
 std::span<const Target> all_targets();

@@ -85,12 +85,23 @@ struct LinearCase {
   Guarded<float> y;  // what no kernel should touch stays -7
 };
 
+/// Some formats for each n; in the end every affine one has come.
+inline std::vector<Format> some_formats(std::size_t n, bool with_dense) {
+  std::vector<Format> some;
+  std::size_t i = n;
+  for (const Format& format : all_formats()) {
+    bool taken = format.bits == 0 ? with_dense : ++i % 23 == 0;
+    if (taken) some.push_back(format);
+  }
+  return some;
+}
+
 template <>
 struct KernelCase<&Kernels::linear_int> {
   static void run(
       const Kernels& k, std::size_t n, Random& random, Output& out
   ) {
-    for (const Format& format : some_formats(n)) {
+    for (const Format& format : some_formats(n, false)) {
       for (std::int32_t levels : {kInt8Levels, kInt16Levels}) {
         LinearCase c(n, format, random);
         RoundedInputs in =
@@ -113,15 +124,6 @@ struct KernelCase<&Kernels::linear_int> {
       }
     }
   }
-  /// Every affine format comes with some n.
-  static std::vector<Format> some_formats(std::size_t n) {
-    std::vector<Format> some;
-    std::size_t i = n;
-    for (const Format& format : all_formats()) {
-      if (format.bits != 0 && ++i % 23 == 0) some.push_back(format);
-    }
-    return some;
-  }
 };
 
 template <>
@@ -129,9 +131,7 @@ struct KernelCase<&Kernels::linear_f32> {
   static void run(
       const Kernels& k, std::size_t n, Random& random, Output& out
   ) {
-    std::size_t i = n;
-    for (const Format& format : all_formats()) {
-      if (format.bits != 0 && ++i % 23 != 0) continue;
+    for (const Format& format : some_formats(n, true)) {
       LinearCase c(n, format, random);
       Guarded<float> panel(kLinearBlocks * c.cols * 16);
       k.linear_f32({

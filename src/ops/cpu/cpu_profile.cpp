@@ -1,23 +1,10 @@
 #include "ops/cpu/cpu_profile.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <string_view>
 
-#include "kernels/dispatch/cpu_features.h"
 #include "kernels/dispatch/dispatch.h"
 
 namespace afterglow {
-namespace {
-
-bool has_feature(std::string_view name) {
-  return std::ranges::any_of(cpu_features(), [&](const CpuFeature& feature) {
-    return feature.here && feature.name == name;
-  });
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Ops>> make_profiled_cpu_ops(
     ThreadPool& pool, Activations mode
 ) {
@@ -34,8 +21,8 @@ Result<std::vector<CpuTarget>> cpu_targets() {
   std::vector<CpuTarget> targets;
   for (const Target& known : all_targets()) {
     CpuTarget target{.name = known.kernels->name, .runs_here = known.runs_here};
-    for (const char* name : known.needs) {
-      if (!has_feature(name)) target.missing.push_back(name);
+    for (const char* name : missing_features(known)) {
+      target.missing.push_back(name);
     }
     target.used = known.kernels == *used;
     target.forced = target.used && is_forced;
