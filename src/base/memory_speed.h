@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
@@ -26,10 +26,5 @@ class MemorySpeed {
   ThreadPool& pool_;
   AlignedBuffer memory_;
 };
-
-/// The most memory the process had resident so far, in bytes; 0: unknown.
-std::uint64_t peak_memory();
-/// Begins anew with what is resident now, where the system can do that.
-void reset_peak_memory();
 
 }  // namespace afterglow

@@ -39,6 +39,14 @@ T spin_while(const std::atomic<T>& word, T old) {
 
 }  // namespace
 
+int thread_count(int wanted) {
+  if (wanted > 0) {
+    return wanted;
+  }
+  unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : static_cast<int>(cores);
+}
+
 ThreadPool::ThreadPool(int threads) {
   CHECK(threads >= 1);
   for (int i = 1; i < threads; ++i) {

@@ -8,6 +8,9 @@
 
 namespace afterglow {
 
+/// The threads that a setting asks for, where 0 is one for each core.
+int thread_count(int wanted);
+
 /// Splits a job into numbered blocks that threads claim by an atomic counter.
 /// Which thread computes a block is unspecified, so results must not depend
 /// on it. Workers spin for a short while after a job, then sleep.

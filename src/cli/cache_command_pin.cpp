@@ -6,6 +6,7 @@
 #include "cli/cache_commands.h"
 #include "cli/cache_report.h"
 #include "cli/human.h"
+#include "cli/report_error.h"
 #include "kv/entry_name.h"
 #include "store/clock.h"
 

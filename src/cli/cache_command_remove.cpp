@@ -11,6 +11,7 @@
 #include "cli/human.h"
 #include "cli/parse_duration.h"
 #include "cli/parse_size.h"
+#include "cli/report_error.h"
 #include "kv/entry_name.h"
 
 namespace afterglow {

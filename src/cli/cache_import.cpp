@@ -11,6 +11,7 @@
 #include "cli/cache_commands.h"
 #include "cli/cache_report.h"
 #include "cli/engine_flags.h"
+#include "cli/report_error.h"
 #include "kv/entry_name.h"
 
 namespace afterglow {

@@ -14,11 +14,6 @@ constexpr std::size_t kNamesShown = 5;
 
 }  // namespace
 
-int report_error(const Error& error) {
-  std::fprintf(stderr, "afterglow: %s\n", error.message.c_str());
-  return 1;
-}
-
 void print_json(const CacheJson& json) {
   auto replace = CacheJson::error_handler_t::replace;
   std::printf("%s\n", json.dump(2, ' ', false, replace).c_str());

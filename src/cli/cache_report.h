@@ -12,8 +12,6 @@ namespace afterglow {
 
 using CacheJson = nlohmann::ordered_json;
 
-/// Prints the error to standard error; returns the exit status.
-int report_error(const Error& error);
 void print_json(const CacheJson& json);
 
 /// The name that an entry's model goes by; its folder's short form when

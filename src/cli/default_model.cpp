@@ -60,7 +60,8 @@ Result<std::string> find_default_model(
           looked_at};
 }
 
-Result<std::string> find_default_model() {
+Result<std::string> model_or_default(const std::string& name) {
+  if (!name.empty()) return name;
   std::error_code ec;
   const fs::path program = fs::read_symlink("/proc/self/exe", ec);
   return find_default_model(

@@ -16,7 +16,7 @@ Result<std::string> find_default_model(
     const std::filesystem::path& program_directory, const char* environment
 );
 
-/// The same for this process.
-Result<std::string> find_default_model();
+/// The model named, or where the name is empty, that of this process.
+Result<std::string> model_or_default(const std::string& name);
 
 }  // namespace afterglow

@@ -166,11 +166,9 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
 }
 
 Result<std::unique_ptr<Engine>> load_engine(EngineOptions options) {
-  if (options.model.empty()) {
-    auto model = find_default_model();
-    if (!model.ok()) return model.error();
-    options.model = *std::move(model);
-  }
+  auto model = model_or_default(options.model);
+  if (!model.ok()) return model.error();
+  options.model = *std::move(model);
   return Engine::load(options);
 }
 

@@ -1,5 +1,3 @@
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "base/memory_size.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/event_queue.h"
 #include "cli/progress_bar.h"
+#include "cli/report_error.h"
 #include "cli/signals.h"
 #include "engine/text_assembler.h"
 #include "store/mlx_cache_file.h"
@@ -40,11 +40,6 @@ struct GenerateFlags {
   bool ignore_chat_template = false;
   bool verbose = true;
 };
-
-int fail(const Error& error) {
-  std::fprintf(stderr, "afterglow: %s\n", error.message.c_str());
-  return 1;
-}
 
 /// mlx_lm lets a prompt on the command line say \n and \t.
 std::string unescape(const std::string& text) {
@@ -141,12 +136,6 @@ double per_second(std::size_t count, double ms) {
   return ms > 0 ? 1000.0 * static_cast<double>(count) / ms : 0;
 }
 
-double peak_memory_gb() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024 / 1e9;
-}
-
 /// On stderr, so that stdout holds the text alone.
 void print_statistics(const Timings& timings, bool any_text) {
   std::fprintf(stderr, "==========\n");
@@ -163,7 +152,7 @@ void print_statistics(const Timings& timings, bool any_text) {
       per_second(timings.prompt_n, timings.prompt_ms),
       timings.predicted_n,
       per_second(timings.predicted_n, timings.predicted_ms),
-      peak_memory_gb()
+      static_cast<double>(peak_memory()) / 1e9
   );
 }
 
@@ -222,23 +211,23 @@ int generate(const GenerateFlags& flags) {
   const std::string prompt = read_prompt(flags.prompt);
   Signals signals;
   auto loaded = load_engine(flags.engine);
-  if (!loaded.ok()) return fail(loaded.error());
+  if (!loaded.ok()) return report_error(loaded.error());
   Engine& engine = **loaded;
 
   auto prepared = prepare(engine, flags, prompt);
-  if (!prepared.ok()) return fail(prepared.error());
+  if (!prepared.ok()) return report_error(prepared.error());
   auto request = make_request(engine, flags, *std::move(prepared));
   const auto events = std::make_shared<EventQueue>();
   request.sink = events;
   const auto id = engine.submit(std::move(request));
-  if (!id.ok()) return fail(id.error());
+  if (!id.ok()) return report_error(id.error());
 
   if (flags.verbose) std::fprintf(stderr, "==========\n");
   Printer printer(engine, signals);
   const auto finished = printer.run(*id, *events);
   const auto now = steady_clock::now();
   const bool flushed = engine.shutdown(now, now + kFlushTime);
-  if (!finished.ok()) return fail(finished.error());
+  if (!finished.ok()) return report_error(finished.error());
   std::printf("\n");
   std::fflush(stdout);
   if (flags.verbose) print_statistics(finished->timings, printer.any_text());

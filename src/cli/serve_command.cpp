@@ -13,6 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/report_error.h"
 #include "cli/signals.h"
 #include "server/api.h"
 #include "server/http_server.h"
@@ -152,8 +153,7 @@ int serve(const ServeFlags& flags) {
     return api->handle(std::move(request));
   });
   if (!started.ok()) {
-    std::fprintf(stderr, "afterglow: %s\n", started.error().message.c_str());
-    return 1;
+    return report_error(started.error());
   }
   std::unique_ptr<HttpServer> server = *std::move(started);
   const std::string url = server->url();
@@ -171,8 +171,7 @@ int serve(const ServeFlags& flags) {
     std::_Exit(0);
   }
   if (loader.engine() == nullptr) {
-    std::fprintf(stderr, "afterglow: %s\n", loader.error().message.c_str());
-    return 1;
+    return report_error(loader.error());
   }
   print_ready(loader.engine()->info(), url);
 

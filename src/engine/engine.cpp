@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file_system.h"
+#include "base/memory_size.h"
 #include "base/thread_pool.h"
 #include "engine/cache_namespaces.h"
 #include "engine/model_runner.h"
@@ -21,19 +22,6 @@
 
 namespace afterglow {
 namespace {
-
-std::uint64_t physical_memory() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
-}
-
-int thread_count(const EngineOptions& options) {
-  if (options.threads > 0) {
-    return options.threads;
-  }
-  unsigned cores = std::thread::hardware_concurrency();
-  return cores == 0 ? 1 : static_cast<int>(cores);
-}
 
 /// How far KV is from that of exact arithmetic, on average, about.
 double rounding(const EngineOptions& options) {
@@ -185,7 +173,7 @@ class LoadedEngine : public Engine {
  private:
   // The generation thread: whatever the backend owns lives and dies here.
   void generate(std::promise<Status>& ready) {
-    ThreadPool pool(thread_count(options_));
+    ThreadPool pool(thread_count(options_.threads));
     Result<std::unique_ptr<Ops>> ops = make_ops(options_, pool);
     if (!ops.ok()) {
       ready.set_value(ops.error());

@@ -1,10 +1,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "base/thread_pool.h"
 #include "cli/bench/machine.h"
 #include "cli/bench/modes.h"
 #include "cli/human.h"
+#include "cli/report_error.h"
 #include "cli/text_table.h"
 #include "ops/cpu/cpu_profile.h"
 #include "ops/numerics.h"
@@ -25,9 +26,9 @@ std::string state_of(const CpuTarget& target) {
 
 void print_text(const Machine& machine, const std::vector<CpuTarget>& targets) {
   std::printf(
-      "Processor    %s, %u threads\n",
+      "Processor    %s, %d threads\n",
       machine.processor.c_str(),
-      std::thread::hardware_concurrency()
+      thread_count(0)
   );
   std::string caches;
   for (const Machine::Cache& cache : machine.caches) {
@@ -66,7 +67,7 @@ void print_json(const Machine& machine, const std::vector<CpuTarget>& targets) {
   }
   const json object{
       {"processor", machine.processor},
-      {"threads", std::thread::hardware_concurrency()},
+      {"threads", thread_count(0)},
       {"caches", caches},
       {"memory", machine.memory},
       {"activations", to_string(Activations{})},
@@ -82,8 +83,7 @@ void print_json(const Machine& machine, const std::vector<CpuTarget>& targets) {
 int bench_info(bool json) {
   auto targets = cpu_targets();
   if (!targets) {
-    std::fprintf(stderr, "afterglow: %s\n", targets.error().message.c_str());
-    return 1;
+    return report_error(targets.error());
   }
   const Machine machine = this_machine();
   json ? print_json(machine, *targets) : print_text(machine, *targets);

@@ -1,13 +1,13 @@
 #include "cli/bench/machine.h"
 
-#include <unistd.h>
-
 #include <fstream>
 #include <string_view>
 
 #ifdef __APPLE__
 #include <sys/sysctl.h>
 #endif
+
+#include "base/memory_size.h"
 
 namespace afterglow {
 namespace {
@@ -79,11 +79,7 @@ std::vector<Machine::Cache> caches() {
 }  // namespace
 
 Machine this_machine() {
-  return {
-      processor(),
-      caches(),
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-          static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE))};
+  return {processor(), caches(), physical_memory()};
 }
 
 }  // namespace afterglow

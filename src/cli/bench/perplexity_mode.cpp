@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "base/thread_pool.h"
 #include "cli/bench/modes.h"
 #include "cli/default_model.h"
 #include "cli/progress_bar.h"
+#include "cli/report_error.h"
 #include "cli/text_table.h"
 #include "engine/tokenizer_source.h"
 #include "model/divergence.h"
@@ -86,11 +87,6 @@ void print_json(const DivergenceReport& report) {
   std::printf("%s\n", list.dump(2).c_str());
 }
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "afterglow: %s\n", error.message.c_str());
-  return 1;
-}
-
 }  // namespace
 
 int bench_perplexity(
@@ -100,16 +96,10 @@ int bench_perplexity(
   for (const Activations mode : model.activations) {
     if (mode != Activations::kF32) options.modes.push_back(mode);
   }
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const int threads = model.threads.front();
-  options.threads = threads > 0 ? threads : static_cast<int>(cores);
-  if (model.models.empty()) {
-    auto found = find_default_model();
-    if (!found) return fail(found.error());
-    options.model = *std::move(found);
-  } else {
-    options.model = model.models.front();
-  }
+  options.threads = thread_count(model.threads.front());
+  auto found = model_or_default(model.models.empty() ? "" : model.models[0]);
+  if (!found) return report_error(found.error());
+  options.model = *std::move(found);
   ProgressBar bar;
   auto report = measure_divergence(
       options,
@@ -117,7 +107,7 @@ int bench_perplexity(
       [&](std::size_t done, std::size_t all) { bar.show(done, all); }
   );
   bar.clear();
-  if (!report) return fail(report.error());
+  if (!report) return report_error(report.error());
   json ? print_json(*report) : print_table(*report);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/memory_size.h"
 #include "base/memory_speed.h"
 #include "base/thread_pool.h"
 #include "engine/model_runner.h"

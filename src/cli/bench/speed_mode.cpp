@@ -1,10 +1,9 @@
-#include <cstdio>
-#include <thread>
-
+#include "base/thread_pool.h"
 #include "cli/bench/modes.h"
 #include "cli/bench/reports.h"
 #include "cli/bench/speed.h"
 #include "cli/default_model.h"
+#include "cli/report_error.h"
 
 namespace afterglow {
 namespace {
@@ -21,11 +20,6 @@ std::vector<SpeedTest> tests_of(const SpeedFlags& flags) {
   return tests;
 }
 
-int core_count() {
-  const unsigned cores = std::thread::hardware_concurrency();
-  return cores == 0 ? 1 : static_cast<int>(cores);
-}
-
 std::vector<SpeedSetup> setups_of(
     const SpeedFlags& flags, const std::vector<std::string>& models
 ) {
@@ -36,18 +30,11 @@ std::vector<SpeedSetup> setups_of(
   for (const std::string& model : models) {
     for (const int threads : flags.threads) {
       for (const Activations mode : modes) {
-        setups.push_back(
-            {model, flags.backend, mode, threads > 0 ? threads : core_count()}
-        );
+        setups.push_back({model, flags.backend, mode, thread_count(threads)});
       }
     }
   }
   return setups;
-}
-
-int fail(const Error& error) {
-  std::fprintf(stderr, "afterglow: %s\n", error.message.c_str());
-  return 1;
 }
 
 }  // namespace
@@ -58,21 +45,22 @@ int bench_speed(const SpeedFlags& flags, bool json) {
       .repetitions = flags.repetitions,
       .profile = !flags.skip_profile};
   if (options.tests.empty()) {
-    return fail(
+    return report_error(
         {Code::kInvalidArgument,
          "[bench] nothing to measure: both -p and -n are 0"}
     );
   }
   std::vector<std::string> models = flags.models;
-  if (models.empty()) {
-    auto model = find_default_model();
-    if (!model) return fail(model.error());
-    models.push_back(*std::move(model));
+  if (models.empty()) models.emplace_back();
+  for (std::string& model : models) {
+    auto found = model_or_default(model);
+    if (!found) return report_error(found.error());
+    model = *std::move(found);
   }
   std::vector<SpeedReport> reports;
   for (const SpeedSetup& setup : setups_of(flags, models)) {
     auto report = measure_speed(setup, options);
-    if (!report) return fail(report.error());
+    if (!report) return report_error(report.error());
     reports.push_back(std::move(*report));
   }
   if (json) {
@@ -86,7 +74,7 @@ int bench_speed(const SpeedFlags& flags, bool json) {
 
 int bench_restore(const RestoreBenchOptions& options, bool json) {
   auto report = run_restore_bench(options);
-  if (!report) return fail(report.error());
+  if (!report) return report_error(report.error());
   json ? print_json(*report) : print_table(*report);
   return 0;
 }
