@@ -86,10 +86,15 @@ Token Sampler::sample(std::span<const float> logits, std::uint64_t position) {
     return static_cast<Token>(best);
   }
   float largest = logits[best];
-  double total = kernels_.exp_sum(logits.data(), logits.size(), largest);
-  gather(logits, largest, total);
-  if (narrows_by_mass(params_)) {
-    keep_top_p(total);
+  // Of top-p; 0: it is off.
+  double wanted_mass =
+      narrows_by_mass(params_)
+          ? params_.top_p *
+                kernels_.exp_sum(logits.data(), logits.size(), largest)
+          : 0;
+  gather(logits, largest, wanted_mass);
+  if (wanted_mass > 0) {
+    keep_top_p(wanted_mass);
   }
   if (params_.min_p > 0) {
     keep_min_p();
@@ -107,7 +112,7 @@ Token Sampler::sample(std::span<const float> logits, std::uint64_t position) {
 // draw could choose: those no deeper below the most likely one than a reach
 // that grows until it is far enough.
 void Sampler::gather(
-    std::span<const float> logits, float largest, double total
+    std::span<const float> logits, float largest, double wanted_mass
 ) {
   double least = narrows(params_) ? 12.0 : kNoLimit;
   for (double reach : {least, 4 * least, kNoLimit}) {
@@ -118,7 +123,7 @@ void Sampler::gather(
         candidates_.push_back({static_cast<Token>(i), depth});
       }
     }
-    if (reach == kNoLimit || all_that_matter(reach, total)) {
+    if (reach == kNoLimit || all_that_matter(reach, wanted_mass)) {
       return;
     }
   }
@@ -126,13 +131,13 @@ void Sampler::gather(
 
 // Whether tokens deeper than `reach` would be dropped by the first filter
 // anyway.
-bool Sampler::all_that_matter(double reach, double total) const {
-  if (narrows_by_mass(params_)) {
+bool Sampler::all_that_matter(double reach, double wanted_mass) const {
+  if (wanted_mass > 0) {
     double mass = 0;
     for (const Candidate& candidate : candidates_) {
       mass += std::exp(static_cast<double>(candidate.depth));
     }
-    return mass >= params_.top_p * total;
+    return mass >= wanted_mass;
   }
   if (params_.min_p > 0) {
     return reach > -std::log(params_.min_p) &&
@@ -142,20 +147,19 @@ bool Sampler::all_that_matter(double reach, double total) const {
          candidates_.size() >= params_.top_k;
 }
 
-// Keeps the most likely tokens until their mass reaches top_p of the whole,
-// and all that are as likely as the last of them.
-void Sampler::keep_top_p(double total) {
+// Keeps the most likely tokens until they have the mass, and all that are as
+// likely as the last of them.
+void Sampler::keep_top_p(double wanted_mass) {
   auto less_likely = [](const Candidate& a, const Candidate& b) {
     return a.depth < b.depth;
   };
   std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
-  double wanted = params_.top_p * total;
   double mass = 0;
   auto heap_end = candidates_.end();
   float threshold = candidates_.front().depth;
   while (heap_end != candidates_.begin()) {
     float next = candidates_.front().depth;
-    if (mass >= wanted && next < threshold) {
+    if (mass >= wanted_mass && next < threshold) {
       break;
     }
     threshold = next;

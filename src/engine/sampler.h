@@ -35,9 +35,9 @@ class Sampler {
     float depth;  // its logit, less the largest of all: at most 0
   };
 
-  void gather(std::span<const float> logits, float largest, double total);
-  bool all_that_matter(double reach, double total) const;
-  void keep_top_p(double total);
+  void gather(std::span<const float> logits, float largest, double wanted_mass);
+  bool all_that_matter(double reach, double wanted_mass) const;
+  void keep_top_p(double wanted_mass);
   void keep_min_p();
   void exclude_top_choices(std::uint64_t position);
   void keep_top_k();
