@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
+#include <thread>
 #include <vector>
 
 namespace afterglow {
@@ -40,6 +42,28 @@ TEST(ThreadPool, JobsAfterSleepingWorkersAreComplete) {
       ASSERT_EQ(squares[i], i * i);
     }
   }
+}
+
+double processor_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+TEST(ThreadPool, IdleWorkersLeaveTheCoresAlone) {
+  ThreadPool pool(3);
+  pool.run(100, [](std::size_t, int) {});
+  double before = processor_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  // Two workers that spun would take 300 ms each where there are the cores.
+  EXPECT_LT(processor_seconds() - before, 0.05);
+}
+
+TEST(ThreadPool, OneAndMoreAreTakenAndZeroIsEachCore) {
+  EXPECT_EQ(thread_count(1), 1);
+  EXPECT_EQ(thread_count(7), 7);
+  EXPECT_GE(thread_count(0), 1);
 }
 
 }  // namespace
