@@ -78,7 +78,8 @@ function(afterglow_library name)
     add_library(ag_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(ag_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(ag_${name} ${scope} ${CMAKE_SOURCE_DIR}/src
+                             ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(ag_${name} ${scope} ${ARG_LINK})
 
   if(AFTERGLOW_TESTS AND tests)

@@ -4,30 +4,10 @@
 #include <utility>
 #include <variant>
 
+#include "afterglow/error.h"
 #include "base/check.h"
 
 namespace afterglow {
-
-/// What kind of failure an operation met. Free of any protocol: the server
-/// maps it to HTTP in one table.
-enum class Code {
-  kInvalidArgument,  // the caller's input is wrong; a retry fails too
-  kNotFound,
-  kExists,
-  kUnsupported,  // understood, but not something this build can do
-  kCorrupt,      // complete bytes with a wrong structure, sum or identity
-  kIo,           // a read or write failed; the bytes may still be good
-  kNoSpace,
-  kPermission,
-  kExhausted,   // memory or file descriptors
-  kOverloaded,  // a queue or memory limit: try again later
-  kCancelled,
-  kUnavailable,  // shutting down, still loading, failed for good
-  kInternal,
-};
-
-/// The code's name in words, such as "corrupt".
-const char* to_string(Code code);
 
 /// An expected failure: a code and a text that starts with the operation,
 /// `[store.open] ...`, and says what the person can do.

@@ -98,10 +98,22 @@ class LoadedEngine : public Engine {
   Result<RequestId> submit(GenerationRequest request) override {
     request.cache_read = request.cache_read && cacheable_;
     request.cache_store = request.cache_store && cacheable_;
+    if (request.history || request.return_history) {
+      if (Status ready = prepare_history(request); !ready.ok()) {
+        return ready.error();
+      }
+    }
     return scheduler_->submit(std::move(request));
   }
   void cancel(RequestId id, FinishReason reason) override {
     scheduler_->cancel(id, reason);
+  }
+
+  void choose(RequestId id, TokenOut token) override {
+    scheduler_->choose(id, std::move(token));
+  }
+  KvHistoryPtr history(RequestId id) override {
+    return scheduler_->history(id);
   }
 
   EngineReport report() const override {
@@ -179,7 +191,7 @@ class LoadedEngine : public Engine {
       ready.set_value(ops.error());
       return;
     }
-    Result<Model> model = load_model(options_.model, **ops);
+    Result<LoadedModel> model = load_model(options_.model, **ops);
     if (!model.ok()) {
       ready.set_value(model.error());
       return;
@@ -193,12 +205,15 @@ class LoadedEngine : public Engine {
     }
   }
 
-  Status open(ModelRunner& runner, const Ops& ops, const Model& model) {
+  Status open(ModelRunner& runner, const Ops& ops, const LoadedModel& model) {
     if (Status text = open_text(model.tokenizer); !text.ok()) {
       return text;
     }
     info_ = describe(ops, model);
     cacheable_ = model.layout.cacheable;
+    origin_ = {model.fingerprint, model.kv_spec};
+    layout_ = model.layout;
+    pool_.emplace(runner.pool());
     std::uint64_t memory = physical_memory();
     CacheLimits limits;
     limits.ram_bytes = options_.prompt_cache_bytes.value_or(memory / 4);
@@ -210,7 +225,7 @@ class LoadedEngine : public Engine {
         model.layout.page_bytes(), limits, with_disk
     );
     if (with_disk) {
-      if (Status opened = open_store(runner.pool(), model); !opened.ok()) {
+      if (Status opened = open_store(model); !opened.ok()) {
         return opened;
       }
     }
@@ -258,6 +273,28 @@ class LoadedEngine : public Engine {
     return {};
   }
 
+  Status prepare_history(GenerationRequest& request) {
+    if (!cacheable_) {
+      return Error{
+          Code::kUnsupported,
+          "[engine.history] this model's KV is not determined by its tokens "
+          "alone, so there are no cache histories of it"};
+    }
+    if (request.history == nullptr) {
+      return {};
+    }
+    auto adopted = adopt_history(request.history, origin_, layout_, *pool_);
+    if (!adopted.ok()) {
+      return adopted.error();
+    }
+    request.history = *std::move(adopted);
+    if (unknown_tokens(request.history->tokens) > 0) {
+      request.cache_read = false;
+      request.cache_store = false;  // blocks are named by their tokens
+    }
+    return {};
+  }
+
   Status make_namespaces() {
     if (!store_) {
       namespaces_.emplace(CacheNamespaces::random_secret());
@@ -293,13 +330,12 @@ class LoadedEngine : public Engine {
     return {};
   }
 
-  Status open_store(PagePool& pool, const Model& model) {
+  Status open_store(const LoadedModel& model) {
     Result<std::unique_ptr<FileSystem>> files =
         open_posix_file_system(options_.prompt_cache_dir);
     if (!files.ok()) {
       return files.error();
     }
-    pool_.emplace(pool);
     StoreOptions options;
     options.fingerprint = model.fingerprint;
     options.spec = model.kv_spec;
@@ -316,7 +352,7 @@ class LoadedEngine : public Engine {
     return {};
   }
 
-  static ModelInfo describe(const Ops& ops, const Model& model) {
+  static ModelInfo describe(const Ops& ops, const LoadedModel& model) {
     ModelInfo info;
     info.name = model.name;
     info.path = model.path;
@@ -335,10 +371,12 @@ class LoadedEngine : public Engine {
   const EngineOptions options_;
   ModelInfo info_;
   bool cacheable_ = true;
+  KvOrigin origin_;
+  KvLayout layout_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_;
   std::optional<PromptPreparer> preparer_;
-  std::optional<PagePool> pool_;  // the runner's, kept alive for the store
+  std::optional<PagePool> pool_;  // the runner's, kept alive
   std::unique_ptr<PromptCache> cache_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Scheduler> scheduler_;

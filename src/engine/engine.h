@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "afterglow/model.h"
 #include "base/result.h"
 #include "engine/cache_access.h"
 #include "engine/cache_import.h"
@@ -23,42 +24,17 @@
 
 namespace afterglow {
 
-enum class Backend : std::uint8_t { kCpu, kMlx };
-
-struct EngineOptions {
+/// What serving takes besides.
+struct EngineOptions : LoadOptions {
   std::string model;  // a GGUF file or a model directory
-  Backend backend = Backend::kCpu;
-  Activations activations = Activations::kInt16;
-  int threads = 0;                                  // 0: one for each core
-  std::string prompt_cache_dir;                     // empty: no disk
-  std::optional<std::uint64_t> prompt_cache_bytes;  // RAM; default 25 %
-  std::optional<std::uint64_t> prompt_cache_size;   // entries; default none
-  std::optional<std::uint64_t> prompt_cache_disk_bytes;
-  std::chrono::nanoseconds prompt_cache_ttl{0};  // since the last use; 0: ever
   std::optional<std::uint64_t> prompt_cache_daily_writes;  // bytes
   bool cache_namespaces = false;  // clients do not share cached prompts
-  std::optional<std::uint64_t> memory_limit;  // default 80 % of memory
   /// Prompt-cache files that tell their tokens (exported ones), taken in and
   /// pinned at load.
   std::vector<std::string> prompt_cache_files;
   std::size_t decode_concurrency = 32;
   std::size_t prompt_concurrency = 8;
   std::size_t queue_limit = 256;
-  std::string chat_template;  // replaces the model's own, unless empty
-};
-
-struct ModelInfo {
-  std::string name;
-  std::string path;
-  std::string architecture;
-  std::string quantization;
-  std::string backend;  // "cpu int16", ...
-  std::size_t vocab_size = 0;
-  std::size_t context_length = 0;
-  std::uint64_t parameters = 0;
-  std::uint64_t weight_bytes = 0;
-  double load_seconds = 0;
-  std::vector<Token> stop_tokens;
 };
 
 /// A prompt in tokens, with its ends worth keeping.
@@ -115,14 +91,22 @@ class Engine {
 
   /// Queues the request. Events come to its sink until Finished or Failed.
   /// Errors: kInvalidArgument (empty prompt, token out of range, longer than
-  /// the context, sampling out of range), kOverloaded (queue full),
-  /// kUnavailable (shutting down or failed).
+  /// the context, sampling out of range, a history of another model),
+  /// kOverloaded (queue full), kUnavailable (shutting down or failed).
   virtual Result<RequestId> submit(GenerationRequest request) = 0;
   /// Ends the request soon; its sink gets Finished with that reason unless it
   /// has ended already. An unknown id is ignored.
   virtual void cancel(
       RequestId id, FinishReason reason = FinishReason::kCancelled
   ) = 0;
+
+  /// The next token of a request with a logits sink that waits for it; comes
+  /// back to its event sink unless it is a stop token. A request that has
+  /// ended is ignored. Requires: the token is in the vocabulary.
+  virtual void choose(RequestId id, TokenOut token) = 0;
+  /// What a request with return_history has read and written so far. Null
+  /// before its first step and when it has ended. Waits for the step at hand.
+  virtual KvHistoryPtr history(RequestId id) = 0;
 
   virtual EngineReport report() const = 0;
 

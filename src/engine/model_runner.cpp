@@ -7,7 +7,7 @@
 
 namespace afterglow {
 
-ModelRunner::ModelRunner(Ops& ops, const Model& model)
+ModelRunner::ModelRunner(Ops& ops, const LoadedModel& model)
     : ops_(ops), model_(model), pool_(model.layout.page_bytes()) {}
 
 std::unique_ptr<KvState> ModelRunner::new_kv() {

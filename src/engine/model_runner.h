@@ -12,7 +12,7 @@ namespace afterglow {
 /// Thread: the generation thread. Requires: ops and model outlive it.
 class ModelRunner : public Runner {
  public:
-  ModelRunner(Ops& ops, const Model& model);
+  ModelRunner(Ops& ops, const LoadedModel& model);
 
   const KvLayout& layout() const override { return model_.layout; }
   std::size_t vocab_size() const override { return model_.vocab_size; }
@@ -24,7 +24,7 @@ class ModelRunner : public Runner {
 
  private:
   Ops& ops_;
-  const Model& model_;
+  const LoadedModel& model_;
   PagePool pool_;
 
   // Of the current step; kept to save allocations.

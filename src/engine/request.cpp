@@ -18,40 +18,53 @@ bool within(double value, double low, double high) {
 
 }  // namespace
 
-Status SamplingParams::validate(std::size_t vocab_size) const {
-  if (!(temperature >= 0) || !std::isfinite(temperature)) {
+Status validate(const SamplingParams& params, std::size_t vocab_size) {
+  if (!(params.temperature >= 0) || !std::isfinite(params.temperature)) {
     return out_of_range("temperature", "a finite number of at least 0");
   }
-  if (!within(top_p, 0, 1)) {
+  if (!within(params.top_p, 0, 1)) {
     return out_of_range("top_p", "between 0 and 1");
   }
-  if (!within(min_p, 0, 1)) {
+  if (!within(params.min_p, 0, 1)) {
     return out_of_range("min_p", "between 0 and 1");
   }
-  if (min_tokens_to_keep < 1) {
-    return out_of_range("min_tokens_to_keep", "at least 1");
+  if (params.min_tokens_to_keep < 1 || params.min_tokens_to_keep > vocab_size) {
+    return out_of_range(
+        "min_tokens_to_keep",
+        "between 1 and the vocabulary's size, " + std::to_string(vocab_size)
+    );
   }
-  if (top_k >= vocab_size) {
+  if (params.top_k >= vocab_size) {
     return out_of_range(
         "top_k", "below the vocabulary's size, " + std::to_string(vocab_size)
     );
   }
-  if (!within(xtc_probability, 0, 1)) {
+  if (!within(params.xtc_probability, 0, 1)) {
     return out_of_range("xtc_probability", "between 0 and 1");
   }
-  if (!within(xtc_threshold, 0, 0.5)) {
+  if (!within(params.xtc_threshold, 0, 0.5)) {
     return out_of_range("xtc_threshold", "between 0 and 0.5");
   }
-  if (!(repetition_penalty >= 0) || !std::isfinite(repetition_penalty)) {
+  for (Token token : params.xtc_special_tokens) {
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
+      return out_of_range(
+          "xtc_special_tokens",
+          "tokens below " + std::to_string(vocab_size) + ", not " +
+              std::to_string(token)
+      );
+    }
+  }
+  if (!(params.repetition_penalty >= 0) ||
+      !std::isfinite(params.repetition_penalty)) {
     return out_of_range("repetition_penalty", "a finite number of at least 0");
   }
-  if (!std::isfinite(presence_penalty)) {
+  if (!std::isfinite(params.presence_penalty)) {
     return out_of_range("presence_penalty", "a finite number");
   }
-  if (!std::isfinite(frequency_penalty)) {
+  if (!std::isfinite(params.frequency_penalty)) {
     return out_of_range("frequency_penalty", "a finite number");
   }
-  for (auto [token, bias] : logit_bias) {
+  for (auto [token, bias] : params.logit_bias) {
     if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
       return out_of_range(
           "logit_bias",

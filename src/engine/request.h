@@ -9,36 +9,17 @@
 #include <variant>
 #include <vector>
 
+#include "afterglow/sampling.h"
+#include "afterglow/types.h"
 #include "base/result.h"
 #include "base/token.h"
+#include "engine/kv_history.h"
 #include "kv/prompt_cache.h"
 
 namespace afterglow {
 
-/// How the next token is chosen; the names and meanings of
-/// mlx_lm.sample_utils. A value of 0 (top_p also 1) switches a part off.
-struct SamplingParams {
-  double temperature = 0;  // 0: the most likely token
-  double top_p = 1;
-  std::size_t top_k = 0;
-  double min_p = 0;
-  std::size_t min_tokens_to_keep = 1;
-  double xtc_probability = 0;
-  double xtc_threshold = 0.1;
-  std::vector<Token> xtc_special_tokens;
-  double repetition_penalty = 0;
-  std::size_t repetition_context_size = 20;
-  double presence_penalty = 0;
-  std::size_t presence_context_size = 20;
-  double frequency_penalty = 0;
-  std::size_t frequency_context_size = 20;
-  std::vector<std::pair<Token, float>> logit_bias;
-  /// Draws depend on (seed, absolute position) only. None: a random seed.
-  std::optional<std::uint64_t> seed;
-
-  /// Errors: kInvalidArgument naming the field and its range.
-  Status validate(std::size_t vocab_size) const;
-};
+/// Errors: kInvalidArgument naming the field and its range.
+Status validate(const SamplingParams& params, std::size_t vocab_size);
 
 /// Where the prompt's tokens came from and how long the parts took.
 /// cache_n == cache_ram_n + cache_disk_n; cache_n + prompt_n is the prompt's
@@ -56,21 +37,14 @@ struct Timings {
   bool cache_store = true;  // whether the cache kept the prompt and answer
 };
 
-enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled };
 inline constexpr std::size_t kFinishReasons = 3;
 
-/// "stop", "length", "cancelled".
-const char* to_string(FinishReason reason);
-
-/// The prompt was read up to `done` of `total` tokens.
+/// The prompt was read up to `done` of `total` tokens, `cached` of which were
+/// not computed.
 struct Progress {
   std::size_t done = 0;
   std::size_t total = 0;
-};
-
-struct TokenLogprob {
-  Token token = 0;
-  float logprob = 0;
+  std::size_t cached = 0;
 };
 
 /// One generated token. A stop token is not sent.
@@ -84,6 +58,8 @@ struct TokenOut {
 struct Finished {
   FinishReason reason = FinishReason::kStop;
   Timings timings;
+  std::optional<Token> stop_token;  // the one that ended the answer
+  KvHistoryPtr history;             // when asked for
 };
 
 /// The last event of a request that failed.
@@ -104,9 +80,20 @@ class EventSink {
   virtual bool send(Event event) = 0;
 };
 
+/// Who chooses a request's tokens in place of its SamplingParams. For each the
+/// request waits, while others go on, until Engine::choose or its end.
+class LogitsSink {
+ public:
+  virtual ~LogitsSink() = default;
+  /// Takes the logits behind all tokens so far, as the model gave them.
+  /// Shape: [vocab]. Thread: as EventSink::send. False: nobody listens.
+  virtual bool send_logits(std::vector<float> logits) = 0;
+};
+
 /// A prompt to continue.
 struct GenerationRequest {
-  std::vector<Token> prompt;  // not empty
+  /// Not empty. kUnknownToken where history has it, too.
+  std::vector<Token> prompt;
   std::vector<Boundary> boundaries;
   SamplingParams sampling;
   std::size_t max_tokens = 512;
@@ -118,6 +105,10 @@ struct GenerationRequest {
   /// Requests of different namespaces never share cached tokens.
   std::string cache_namespace;
   std::string label;  // names the request in the log
+  /// KV that may be continued where its tokens and the prompt's agree.
+  KvHistoryPtr history;
+  bool return_history = false;              // Finished tells tokens and KV
+  std::shared_ptr<LogitsSink> logits_sink;  // none: the engine samples
   std::shared_ptr<EventSink> sink;
 };
 

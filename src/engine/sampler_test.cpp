@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -61,24 +61,6 @@ TEST(Sampler, GreedyTakesTheLowestOfEqualTokens) {
   Sampler sampler{SamplingParams{}};
   std::vector<float> logits{0, 2, 2, 1};
   EXPECT_EQ(sampler.sample(logits, 0), 1);
-}
-
-TEST(Sampler, DrawsFollowTheDistribution) {
-  std::vector<double> expected{0.5, 0.3, 0.15, 0.05};
-  Sampler sampler(hot());
-  std::vector<float> logits = logs(expected);
-  std::map<Token, int> counts;
-  constexpr int kDraws = 20000;
-  for (int i = 0; i < kDraws; ++i) {
-    ++counts[sampler.sample(logits, i)];
-  }
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    // Five standard deviations.
-    double deviation = 5 * std::sqrt(expected[i] * (1 - expected[i]) / kDraws);
-    EXPECT_NEAR(
-        counts[static_cast<Token>(i)] / double{kDraws}, expected[i], deviation
-    );
-  }
 }
 
 TEST(Sampler, DrawsDependOnSeedAndPositionOnly) {
@@ -228,23 +210,112 @@ TEST(Sampler, PenaltiesAndBias) {
   EXPECT_EQ(flat, (std::vector<float>{-1, -0.75, -0.75, 0}));
 }
 
+TEST(Sampler, AContextOfZeroIsTheWholeHistory) {
+  SamplingParams params;
+  params.presence_penalty = 1;
+  params.presence_context_size = 0;
+  std::vector<Token> history(100, 2);
+  history[0] = 1;
+  std::vector<float> logits(4, 0);
+  Sampler(params).process(logits, history);
+  EXPECT_EQ(logits, (std::vector<float>{0, -1, -1, 0}));
+}
+
+// Valid, and beyond what float holds.
+TEST(Sampler, ExtremeParametersDrawSomething) {
+  auto draw = [](auto change) {
+    SamplingParams params = hot();
+    change(params);
+    EXPECT_TRUE(validate(params, 4).ok());
+    std::vector<float> logits{5, -4, 1, 0};
+    std::vector<Token> history{0, 1, 2, 3};
+    Sampler sampler(params);
+    sampler.process(logits, history);
+    for (float logit : logits) {
+      EXPECT_TRUE(std::isfinite(logit));
+    }
+    return sampler.sample(logits, 0);
+  };
+  EXPECT_EQ(draw([](auto& p) { p.temperature = 1e-310; }), 0);
+  EXPECT_EQ(draw([](auto& p) { p.temperature = 1e-39; }), 0);
+  draw([](auto& p) { p.temperature = 1e308; });
+  EXPECT_EQ(draw([](auto& p) { p.repetition_penalty = 1e-300; }), 0);
+  draw([](auto& p) { p.repetition_penalty = 1e300; });
+  draw([](auto& p) { p.presence_penalty = 1e300; });
+  draw([](auto& p) { p.frequency_penalty = -1e300; });
+  EXPECT_EQ(draw([](auto& p) { p.logit_bias = {{2, 3e38f}, {2, 3e38f}}; }), 2);
+}
+
+TEST(Sampler, ExcludedTokensAreNeverDrawn) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  SamplingParams params = hot();
+  params.temperature = 1e38;
+  params.logit_bias = {{1, 5.0f}};
+  params.presence_penalty = 2;
+  std::vector<float> logits{0, -kInfinity, 1, -kInfinity};
+  Sampler(params).process(logits, std::vector<Token>{0, 1, 3});
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 2}));
+  params.top_k = 3;
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 2}));
+  params.top_p = 0.9999;
+  params.min_p = 1e-9;
+  params.min_tokens_to_keep = 4;
+  EXPECT_EQ(support(params, logits), (std::set<Token>{0, 2}));
+}
+
 TEST(Sampler, ParametersOutOfRangeAreNamed) {
   auto message = [](auto change) {
     SamplingParams params;
     change(params);
-    Status status = params.validate(100);
-    return status.ok() ? std::string() : status.error().message;
+    Status status = validate(params, 100);
+    if (status.ok()) {
+      return std::string();
+    }
+    EXPECT_EQ(status.error().code, Code::kInvalidArgument);
+    return status.error().message;
+  };
+  auto field = [&](auto change) {
+    std::string text = message(change);
+    return text.substr(0, text.find(' '));
   };
   EXPECT_EQ(message([](auto&) {}), "");
-  EXPECT_NE(message([](auto& p) { p.temperature = -1; }), "");
-  EXPECT_NE(message([](auto& p) { p.temperature = NAN; }), "");
   EXPECT_EQ(
       message([](auto& p) { p.top_p = 1.5; }), "top_p must be between 0 and 1"
   );
-  EXPECT_NE(message([](auto& p) { p.min_p = -0.1; }), "");
-  EXPECT_NE(message([](auto& p) { p.top_k = 100; }), "");
-  EXPECT_NE(message([](auto& p) { p.xtc_threshold = 0.6; }), "");
-  EXPECT_NE(message([](auto& p) { p.logit_bias = {{100, 1.0f}}; }), "");
+  EXPECT_EQ(field([](auto& p) { p.temperature = -1; }), "temperature");
+  EXPECT_EQ(field([](auto& p) { p.temperature = NAN; }), "temperature");
+  EXPECT_EQ(field([](auto& p) { p.min_p = -0.1; }), "min_p");
+  EXPECT_EQ(
+      field([](auto& p) { p.min_tokens_to_keep = 0; }), "min_tokens_to_keep"
+  );
+  EXPECT_EQ(
+      field([](auto& p) { p.min_tokens_to_keep = 101; }), "min_tokens_to_keep"
+  );
+  EXPECT_EQ(field([](auto& p) { p.min_tokens_to_keep = 100; }), "");
+  EXPECT_EQ(field([](auto& p) { p.top_k = 100; }), "top_k");
+  EXPECT_EQ(field([](auto& p) { p.top_k = 99; }), "");
+  EXPECT_EQ(field([](auto& p) { p.xtc_probability = 1.1; }), "xtc_probability");
+  EXPECT_EQ(field([](auto& p) { p.xtc_threshold = 0.6; }), "xtc_threshold");
+  EXPECT_EQ(
+      field([](auto& p) { p.xtc_special_tokens = {100}; }), "xtc_special_tokens"
+  );
+  EXPECT_EQ(
+      field([](auto& p) { p.repetition_penalty = -1; }), "repetition_penalty"
+  );
+  EXPECT_EQ(
+      field([](auto& p) { p.presence_penalty = INFINITY; }), "presence_penalty"
+  );
+  EXPECT_EQ(
+      field([](auto& p) { p.frequency_penalty = NAN; }), "frequency_penalty"
+  );
+  EXPECT_EQ(field([](auto& p) { p.logit_bias = {{100, 1.0f}}; }), "logit_bias");
+  EXPECT_EQ(field([](auto& p) { p.logit_bias = {{-1, 1.0f}}; }), "logit_bias");
+  EXPECT_EQ(
+      field([](auto& p) {
+        p.logit_bias = {{1, INFINITY}};
+      }),
+      "logit_bias"
+  );
 }
 
 TEST(Logprobs, AreNormalizedAndOrdered) {

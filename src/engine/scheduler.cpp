@@ -3,6 +3,9 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <future>
+#include <iterator>
+#include <span>
 #include <string>
 
 #include "base/check.h"
@@ -25,6 +28,27 @@ Restored in_ram(const Match& match) {
   return restored;
 }
 
+Restored from_history(const KvHistory& history, std::size_t shared) {
+  Restored restored;
+  for (std::size_t i = 0; i * kPageTokens < shared; ++i) {
+    restored.path.push_back({nullptr, history.pages[i]});
+  }
+  restored.tokens = shared;
+  return restored;
+}
+
+/// How many tokens a request can take of the history it came with.
+std::size_t shared_with_history(const GenerationRequest& request) {
+  if (request.history == nullptr) {
+    return 0;
+  }
+  const std::vector<Token>& known = request.history->tokens;
+  auto end = std::mismatch(
+      request.prompt.begin(), request.prompt.end(), known.begin(), known.end()
+  );
+  return static_cast<std::size_t>(end.first - request.prompt.begin());
+}
+
 }  // namespace
 
 Scheduler::Scheduler(
@@ -41,7 +65,23 @@ Status Scheduler::check(const GenerationRequest& request) const {
     return Error{Code::kInvalidArgument, "the prompt is empty"};
   }
   std::size_t vocab = runner_.vocab_size();
-  for (Token token : request.prompt) {
+  std::span<const Token> prompt = request.prompt;
+  std::size_t unknown =
+      request.history ? unknown_tokens(request.history->tokens) : 0;
+  if (unknown > 0) {
+    if (unknown > shared_with_history(request)) {
+      return Error{
+          Code::kInvalidArgument,
+          "the cache history does not say which tokens it holds, so the "
+          "prompt must begin with all of them"};
+    }
+    if (unknown == prompt.size()) {
+      return Error{
+          Code::kInvalidArgument, "nothing follows the cache history's tokens"};
+    }
+    prompt = prompt.subspan(unknown);
+  }
+  for (Token token : prompt) {
     if (token < 0 || static_cast<std::size_t>(token) >= vocab) {
       return Error{
           Code::kInvalidArgument,
@@ -59,7 +99,7 @@ Status Scheduler::check(const GenerationRequest& request) const {
   if (request.max_tokens == 0) {
     return Error{Code::kInvalidArgument, "max_tokens must be at least 1"};
   }
-  return request.sampling.validate(vocab);
+  return validate(request.sampling, vocab);
 }
 
 Result<RequestId> Scheduler::submit(GenerationRequest request) {
@@ -88,6 +128,35 @@ Result<RequestId> Scheduler::submit(GenerationRequest request) {
   ++signals_;
   wake_.notify_one();
   return id;
+}
+
+void Scheduler::choose(RequestId id, TokenOut token) {
+  std::lock_guard lock(mutex_);
+  chosen_.emplace_back(id, std::move(token));
+  ++signals_;
+  wake_.notify_one();
+}
+
+KvHistoryPtr Scheduler::history(RequestId id) {
+  auto promise = std::make_shared<std::promise<KvHistoryPtr>>();
+  std::future<KvHistoryPtr> history = promise->get_future();
+  bool posted = post([this, id, promise](Runner&) {
+    auto found = std::find_if(
+        running_.begin(),
+        running_.end(),
+        [&](const SequencePtr& sequence) { return sequence->id() == id; }
+    );
+    promise->set_value(found == running_.end() ? nullptr : (*found)->history());
+  });
+  promise.reset();  // so that a task that is never run breaks the promise
+  if (!posted) {
+    return nullptr;
+  }
+  try {
+    return history.get();
+  } catch (const std::future_error&) {
+    return nullptr;  // the engine stopped first
+  }
 }
 
 bool Scheduler::post(std::function<void(Runner&)> task) {
@@ -157,25 +226,32 @@ EngineCounters Scheduler::counters() const {
 void Scheduler::run() {
   while (take_inbox()) {
     end_cancelled();
+    take_choices();
     start_restored();
     admit();
     publish_load();
-    if (!running_.empty()) {
+    if (any_ready()) {
       step();
     }
   }
   end_all();
 }
 
-// Waits for work unless sequences are running. False: stop.
+bool Scheduler::any_ready() const {
+  return std::any_of(
+      running_.begin(),
+      running_.end(),
+      [](const SequencePtr& sequence) { return !sequence->waiting(); }
+  );
+}
+
+// Waits for work unless sequences have some. False: stop.
 bool Scheduler::take_inbox() {
   std::vector<SequencePtr> arrived;
   std::vector<std::function<void(Runner&)>> tasks;
   {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] {
-      return !running_.empty() || signals_ != seen_signals_;
-    });
+    wake_.wait(lock, [&] { return any_ready() || signals_ != seen_signals_; });
     seen_signals_ = signals_;
     if (stopping_) {
       return false;
@@ -189,6 +265,31 @@ bool Scheduler::take_inbox() {
   }
   queue_.insert(queue_.end(), arrived.begin(), arrived.end());
   return true;
+}
+
+void Scheduler::take_choices() {
+  std::vector<std::pair<RequestId, TokenOut>> chosen;
+  {
+    std::lock_guard lock(mutex_);
+    chosen.swap(chosen_);
+  }
+  for (auto& [id, token] : chosen) {
+    auto found = std::find_if(
+        running_.begin(),
+        running_.end(),
+        [id = id](const SequencePtr& sequence) { return sequence->id() == id; }
+    );
+    if (found == running_.end() || !(*found)->waiting()) {
+      continue;  // it has ended
+    }
+    SequencePtr sequence = *found;
+    Timings before = sequence->timings();
+    bool over = sequence->accept(std::move(token));
+    count(before, sequence->timings());
+    if (over) {
+      drop(sequence);
+    }
+  }
 }
 
 void Scheduler::start_restored() {
@@ -282,7 +383,7 @@ bool Scheduler::has_room(const Sequence& sequence) {
 // Whether a sequence ahead will soon have pages that this one needs too:
 // waiting for them is cheaper than computing, or reading, them again.
 bool Scheduler::shared_prefix_is_coming(const Sequence& sequence) const {
-  if (!sequence.request().cache_read) {
+  if (!sequence.request().cache_read || sequence.request().history) {
     return false;
   }
   const std::vector<Token>& prompt = sequence.request().prompt;
@@ -314,15 +415,26 @@ bool Scheduler::shared_prefix_is_coming(const Sequence& sequence) const {
 
 void Scheduler::look_up(SequencePtr sequence) {
   const GenerationRequest& request = sequence->request();
+  std::size_t given = shared_with_history(request);
+  Match match;
+  if (request.cache_read) {
+    std::optional<BlockId> imported;
+    if (request.cache_namespace.empty()) {
+      imported = root_of(std::string(kImportedNamespace));
+    }
+    match = cache_.lookup(sequence->root(), request.prompt, imported);
+  }
+  if (given > 0 && given >= match.tokens()) {
+    if (request.history->origin.spec != options_.spec) {
+      sequence->set_root(root_of(std::string(kImportedNamespace)));
+    }
+    start(std::move(sequence), from_history(*request.history, given));
+    return;
+  }
   if (!request.cache_read) {
     start(std::move(sequence), {});
     return;
   }
-  std::optional<BlockId> imported;
-  if (request.cache_namespace.empty()) {
-    imported = root_of(std::string(kImportedNamespace));
-  }
-  Match match = cache_.lookup(sequence->root(), request.prompt, imported);
   if (match.tokens() < options_.min_match_tokens) {
     match = Match();  // nothing to be read from disk for it
   } else {
@@ -353,8 +465,17 @@ void Scheduler::look_up(SequencePtr sequence) {
 void Scheduler::start(SequencePtr sequence, const Restored& restored) {
   std::size_t reused =
       std::min(restored.tokens, sequence->request().prompt.size() - 1);
-  if (reused < options_.min_match_tokens) {
+  bool given = reused > 0 && restored.path.front().block == nullptr;
+  if (!given && reused < options_.min_match_tokens) {
     reused = 0;
+  }
+  if (sequence->request().return_history) {
+    bool own = sequence->root() != root_of(std::string(kImportedNamespace));
+    sequence->keep_history(
+        {options_.fingerprint,
+         own ? options_.spec : foreign_spec(options_.spec)},
+        runner_.layout()
+    );
   }
   sequence->begin(runner_, cache_, restored, reused);
   unpriced_tokens_ += reused;
@@ -369,32 +490,41 @@ void Scheduler::start(SequencePtr sequence, const Restored& restored) {
   running_.push_back(std::move(sequence));
 }
 
-std::vector<StepItem> Scheduler::next_items() {
+std::vector<StepItem> Scheduler::next_items(
+    const std::vector<SequencePtr>& batch
+) {
   auto reading = static_cast<std::size_t>(std::count_if(
-      running_.begin(),
-      running_.end(),
+      batch.begin(),
+      batch.end(),
       [](const SequencePtr& sequence) { return !sequence->decoding(); }
   ));
   std::size_t share =
       reading == 0 ? 0 : std::max<std::size_t>(1, pacer_.budget() / reading);
   std::vector<StepItem> items;
-  for (const SequencePtr& sequence : running_) {
+  for (const SequencePtr& sequence : batch) {
     items.push_back(sequence->next(share));
   }
   return items;
 }
 
 void Scheduler::step() {
-  std::vector<StepItem> items = next_items();
+  std::vector<SequencePtr> batch;
+  std::copy_if(
+      running_.begin(),
+      running_.end(),
+      std::back_inserter(batch),
+      [](const SequencePtr& sequence) { return !sequence->waiting(); }
+  );
+  std::vector<StepItem> items = next_items(batch);
   std::size_t tokens = 0;
   std::size_t prompt_tokens = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     tokens += items[i].tokens.size();
-    prompt_tokens += running_[i]->prompt_tokens_in(items[i]);
+    prompt_tokens += batch[i]->prompt_tokens_in(items[i]);
   }
   {
     std::lock_guard lock(mutex_);
-    in_step_ = running_;
+    in_step_ = batch;
     cancel_step_.store(stopping_);
   }
   auto began = std::chrono::steady_clock::now();
@@ -406,9 +536,13 @@ void Scheduler::step() {
   }
   if (status.ok()) {
     measure(tokens, prompt_tokens, took.count());
-    advance(items);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (advance(*batch[i], items[i])) {
+        drop(batch[i]);
+      }
+    }
   } else if (status.error().code != Code::kCancelled) {
-    rerun_alone(status.error());
+    rerun_alone(batch, status.error());
   }
 }
 
@@ -428,50 +562,42 @@ void Scheduler::measure(
 bool Scheduler::advance(Sequence& sequence, const StepItem& item) {
   Timings before = sequence.timings();
   bool over = sequence.advance(item);
-  const Timings& after = sequence.timings();
-  std::lock_guard lock(mutex_);
-  counters_.computed_prompt_tokens += after.prompt_n - before.prompt_n;
-  counters_.generated_tokens += after.predicted_n - before.predicted_n;
+  count(before, sequence.timings());
   return over;
 }
 
-void Scheduler::advance(const std::vector<StepItem>& items) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (advance(*running_[i], items[i])) {
-      ended(*running_[i]);
-    } else {
-      running_[kept++] = std::move(running_[i]);
-    }
-  }
-  running_.resize(kept);
+void Scheduler::count(const Timings& before, const Timings& after) {
+  std::lock_guard lock(mutex_);
+  counters_.computed_prompt_tokens += after.prompt_n - before.prompt_n;
+  counters_.generated_tokens += after.predicted_n - before.predicted_n;
 }
 
 // A failed step has left every sequence as it was. One that fails alone too
 // is the cause; the others go on.
-void Scheduler::rerun_alone(const Error& error) {
-  std::vector<SequencePtr> survivors;
-  bool alone = running_.size() == 1;
-  for (SequencePtr& sequence : running_) {
+void Scheduler::rerun_alone(
+    const std::vector<SequencePtr>& batch, const Error& error
+) {
+  for (const SequencePtr& sequence : batch) {
     Status status = error;
     StepItem item = sequence->next(options_.pacing.min_tokens);
-    if (!alone) {
+    if (batch.size() > 1) {
       status = runner_.step(std::span(&item, 1), cancel_step_);
     }
     if (status.ok()) {
       if (advance(*sequence, item)) {
-        ended(*sequence);
-      } else {
-        survivors.push_back(std::move(sequence));
+        drop(sequence);
       }
-    } else if (status.error().code == Code::kCancelled) {
-      survivors.push_back(std::move(sequence));
-    } else {
+    } else if (status.error().code != Code::kCancelled) {
       sequence->fail(status.error());
-      ended(*sequence);
+      drop(sequence);
     }
   }
-  running_ = std::move(survivors);
+}
+
+// It has ended.
+void Scheduler::drop(const SequencePtr& sequence) {
+  ended(*sequence);
+  std::erase(running_, sequence);
 }
 
 void Scheduler::ended(const Sequence& sequence) {

@@ -61,6 +61,11 @@ class Scheduler {
   /// As Engine::cancel.
   void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
 
+  /// As Engine::choose.
+  void choose(RequestId id, TokenOut token);
+  /// As Engine::history.
+  KvHistoryPtr history(RequestId id);
+
   /// Runs the task once on the generation thread, between two steps, also
   /// when no request is there; tasks run in the order of posting. All
   /// requests wait meanwhile, so a task is short. Must not throw. False, and
@@ -98,17 +103,20 @@ class Scheduler {
   void admit();
   bool has_room(const Sequence& sequence);
   bool shared_prefix_is_coming(const Sequence& sequence) const;
+  void take_choices();
+  bool any_ready() const;
   void look_up(SequencePtr sequence);
   void start_restored();
   void start(SequencePtr sequence, const Restored& restored);
   void step();
-  void rerun_alone(const Error& error);
-  void advance(const std::vector<StepItem>& items);
+  void rerun_alone(const std::vector<SequencePtr>& batch, const Error& error);
+  void drop(const SequencePtr& sequence);
   bool advance(Sequence& sequence, const StepItem& item);
+  void count(const Timings& before, const Timings& after);
   void ended(const Sequence& sequence);
   void measure(std::size_t tokens, std::size_t prompt_tokens, double seconds);
   void end_all();
-  std::vector<StepItem> next_items();
+  std::vector<StepItem> next_items(const std::vector<SequencePtr>& batch);
   void publish_load();
 
   Runner& runner_;
@@ -129,6 +137,7 @@ class Scheduler {
   // Guarded by mutex_:
   std::vector<SequencePtr> arrived_;
   std::vector<std::pair<RequestId, Restored>> restored_;
+  std::vector<std::pair<RequestId, TokenOut>> chosen_;
   std::vector<std::function<void(Runner&)>> tasks_;
   std::unordered_map<RequestId, SequencePtr> live_;
   std::vector<SequencePtr> in_step_;

@@ -38,7 +38,7 @@ void Sequence::prepare(Runner& runner) {
   timings_.restore_ms =
       waited_for_disk ? milliseconds(began_ - restore_started_) : 0;
   kv_ = runner.new_kv();
-  logits_.resize(runner.vocab_size());
+  vocab_size_ = runner.vocab_size();
   tokens_ = request_.prompt;
   tokens_.reserve(request_.prompt.size() + request_.max_tokens);
 }
@@ -69,7 +69,11 @@ void Sequence::begin(
     CHECK(kv_->length() == reused);
   }
   if (request_.cache_store) {
-    std::span<const PathBlock> full(restored.path.data(), reused / kPageTokens);
+    // What came with the request instead of from the cache is recorded anew.
+    bool known = reused > 0 && restored.path.front().block != nullptr;
+    std::span<const PathBlock> full(
+        restored.path.data(), known ? reused / kPageTokens : 0
+    );
     trail_ = cache.start(root_, full, request_.boundaries);
     recording_ = true;
   }
@@ -93,6 +97,7 @@ StepItem Sequence::next(std::size_t budget) {
   CHECK(start + count <= tokens_.size());
   item.tokens = std::span(tokens_).subspan(start, count);
   if (start + count == tokens_.size()) {
+    logits_.resize(vocab_size_);  // the last ones may have been given away
     item.logits = logits_;
   }
   return item;
@@ -107,30 +112,48 @@ bool Sequence::advance(const StepItem& done) {
     return true;
   }
   if (done.logits.empty()) {
-    send(Progress{kv_->length(), request_.prompt.size()});
+    send(Progress{kv_->length(), request_.prompt.size(), timings_.cache_n});
     return false;
   }
+  mark_prompt_read();
   return choose_token();
 }
 
-bool Sequence::choose_token() {
+void Sequence::mark_prompt_read() {
   if (first_token_ == Clock::time_point{}) {
     first_token_ = Clock::now();
     timings_.prompt_ms = milliseconds(first_token_ - began_);
-    send(Progress{request_.prompt.size(), request_.prompt.size()});
+    std::size_t total = request_.prompt.size();
+    send(Progress{total, total, timings_.cache_n});
+  }
+}
+
+bool Sequence::choose_token() {
+  if (request_.logits_sink != nullptr) {
+    waiting_ = true;
+    if (!request_.logits_sink->send_logits(std::move(logits_))) {
+      finish(FinishReason::kCancelled);
+    }
+    return reason_.has_value();
   }
   sampler_.process(logits_, tokens_);
   TokenOut out;
   out.token = sampler_.sample(logits_, tokens_.size());
-  const std::vector<Token>& stops = request_.stop_tokens;
-  if (std::find(stops.begin(), stops.end(), out.token) != stops.end()) {
-    finish(FinishReason::kStop);
-    return true;
-  }
   if (request_.logprobs) {
     double log_sum = log_sum_exp(logits_);
     out.logprob = static_cast<float>(logits_[out.token] - log_sum);
     out.top_logprobs = top_logprobs(logits_, log_sum, request_.top_logprobs);
+  }
+  return accept(std::move(out));
+}
+
+bool Sequence::accept(TokenOut out) {
+  waiting_ = false;
+  const std::vector<Token>& stops = request_.stop_tokens;
+  if (std::find(stops.begin(), stops.end(), out.token) != stops.end()) {
+    stop_token_ = out.token;
+    finish(FinishReason::kStop);
+    return true;
   }
   tokens_.push_back(out.token);
   ++timings_.predicted_n;
@@ -140,6 +163,22 @@ bool Sequence::choose_token() {
     return true;
   }
   return false;
+}
+
+KvHistoryPtr Sequence::history() {
+  if (kv_ == nullptr) {
+    return nullptr;
+  }
+  CHECK(history_origin_.has_value());
+  KvHistory history{*history_origin_, history_layout_, {}, {}};
+  history.tokens.assign(
+      tokens_.begin(),
+      tokens_.begin() + static_cast<std::ptrdiff_t>(kv_->length())
+  );
+  for (std::size_t i = 0; i < pages_for(kv_->length()); ++i) {
+    history.pages.push_back(kv_->seal(i));
+  }
+  return std::make_shared<const KvHistory>(std::move(history));
 }
 
 void Sequence::seal_full_pages() {
@@ -171,7 +210,11 @@ void Sequence::seal_tail() {
 }
 
 void Sequence::finish(FinishReason reason) {
+  KvHistoryPtr kept;
   if (kv_ != nullptr) {
+    if (request_.return_history) {
+      kept = history();
+    }
     seal_tail();
     kv_.reset();
   }
@@ -179,7 +222,7 @@ void Sequence::finish(FinishReason reason) {
     timings_.predicted_ms = milliseconds(Clock::now() - first_token_);
   }
   reason_ = reason;
-  send(Finished{reason, timings_});
+  send(Finished{reason, timings_, stop_token_, std::move(kept)});
 }
 
 void Sequence::fail(Error error) {

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/token.h"
+#include "engine/kv_history.h"
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/sampler.h"
@@ -40,6 +42,21 @@ class Sequence {
   }
   bool cancelled() const { return cancelled_.load(); }
   FinishReason cancel_reason() const { return cancel_reason_.load(); }
+
+  /// How its tokens and KV are to be told at the end.
+  void keep_history(KvOrigin origin, KvLayout layout) {
+    history_origin_ = origin;
+    history_layout_ = std::move(layout);
+  }
+  /// Its tokens that have KV, with it. Null before begin and after the end.
+  /// Requires: keep_history was called.
+  KvHistoryPtr history();
+
+  /// Whether someone else is to choose the next token: no step until then.
+  bool waiting() const { return waiting_; }
+  /// Goes on with a token chosen elsewhere. True when the sequence has ended.
+  /// Requires: waiting().
+  bool accept(TokenOut out);
 
   /// Prepares for steps: takes the first `reused` restored tokens over and,
   /// if the request lets it, starts recording.
@@ -90,6 +107,7 @@ class Sequence {
   void count_prompt_tokens(const StepItem& done);
   void seal_full_pages();
   void seal_tail();
+  void mark_prompt_read();
   bool choose_token();
   void send(Event event);
 
@@ -105,12 +123,17 @@ class Sequence {
   Trail trail_;
   bool recording_ = false;
   std::vector<Token> tokens_;  // prompt and answer
+  std::size_t vocab_size_ = 0;
   std::vector<float> logits_;  // [vocab]
+  bool waiting_ = false;
+  std::optional<KvOrigin> history_origin_;
+  KvLayout history_layout_;
 
   Timings timings_;
   std::size_t restored_ = 0;  // tokens that are not to be computed
   std::size_t recomputed_ = 0;
   std::optional<FinishReason> reason_;
+  std::optional<Token> stop_token_;
   Clock::time_point submitted_ = Clock::now();
   Clock::time_point restore_started_{};
   Clock::time_point began_{};

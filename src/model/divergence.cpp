@@ -31,7 +31,7 @@ class Reader {
     );
   }
 
-  const Model& model() const { return model_; }
+  const LoadedModel& model() const { return model_; }
   /// Of the last step. Shape: [tokens, vocab].
   const float* logits(std::size_t token) const {
     return logits_.data() + token * model_.vocab_size;
@@ -61,13 +61,13 @@ class Reader {
   }
 
  private:
-  Reader(std::unique_ptr<Ops> ops, Model model)
+  Reader(std::unique_ptr<Ops> ops, LoadedModel model)
       : ops_(std::move(ops)),
         model_(std::move(model)),
         pages_(model_.layout.page_bytes()) {}
 
   std::unique_ptr<Ops> ops_;
-  Model model_;
+  LoadedModel model_;
   PagePool pages_;
   std::unique_ptr<KvState> kv_;
   std::vector<float> logits_;
@@ -178,7 +178,7 @@ class Comparison {
   }
 
  private:
-  const Model& model() const { return readers_.front()->model(); }
+  const LoadedModel& model() const { return readers_.front()->model(); }
 
   Status check() const {
     const std::size_t context = model().context_length;

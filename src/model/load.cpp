@@ -158,7 +158,7 @@ std::string model_name(const std::string& path) {
 
 }  // namespace
 
-Result<Model> load_model(const std::string& path, Ops& ops) {
+Result<LoadedModel> load_model(const std::string& path, Ops& ops) {
   const auto start = std::chrono::steady_clock::now();
   auto opened = open_model(path);
   if (!opened) {
@@ -176,7 +176,7 @@ Result<Model> load_model(const std::string& path, Ops& ops) {
   if (Status status = weights.check_all_used(); !status) {
     return status.error();
   }
-  Model model;
+  LoadedModel model;
   model.path = path;
   model.name = model_name(path);
   model.architecture_name = config.architecture;

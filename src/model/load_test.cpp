@@ -25,7 +25,7 @@ TEST(LoadRealModel, ReadsSmolLm2) {
   RecordingOps ops;
   auto loaded = load_model(test_model_path(), ops);
   ASSERT_TRUE(loaded) << loaded.error().message;
-  const Model& model = *loaded;
+  const LoadedModel& model = *loaded;
   EXPECT_EQ(model.architecture_name, "llama");
   EXPECT_EQ(model.quantization, "Q4_1");
   EXPECT_EQ(model.vocab_size, 49152u);
@@ -115,12 +115,12 @@ class Copy {
   fs::path directory_;
 };
 
-Result<Model> load(const std::string& path) {
+Result<LoadedModel> load(const std::string& path) {
   RecordingOps ops;
   return load_model(path, ops);
 }
 
-Model loaded(const std::string& path) {
+LoadedModel loaded(const std::string& path) {
   auto model = load(path);
   EXPECT_TRUE(model) << model.error().message;
   return std::move(*model);
@@ -148,7 +148,7 @@ TEST(Load, NamesTheQuantizationOfMostWeights) {
 
 TEST(Load, DescribesTheModel) {
   const Copy copy("q4-g64-bias");
-  const Model model = loaded(copy.path());
+  const LoadedModel model = loaded(copy.path());
   EXPECT_EQ(model.quantization, "4-bit group 64");
   EXPECT_EQ(model.name, fs::path(copy.path()).filename());
   EXPECT_EQ(loaded(copy.path() + "/").name, model.name);
@@ -159,7 +159,7 @@ TEST(Load, DescribesTheModel) {
 }
 
 TEST(Load, GgufTokenizerIsRead) {
-  const Model model = loaded(Golden::directory() + "tiny.gguf");
+  const LoadedModel model = loaded(Golden::directory() + "tiny.gguf");
   EXPECT_EQ(model.name, "tiny");
   EXPECT_EQ(model.tokenizer.gguf_model, "llama");
   EXPECT_EQ(model.tokenizer.stop_tokens, (std::vector<Token>{2, 7}));
@@ -182,7 +182,7 @@ TEST(Load, DirectoryTokenizerFilesAreRead) {
                             {"name": "default", "template": "listed"}]})"
   );
   copy.write("generation_config.json", R"({"eos_token_id": [4, 3]})");
-  Model model = loaded(copy.path());
+  LoadedModel model = loaded(copy.path());
   EXPECT_EQ(model.tokenizer.tokenizer_json, "{}");
   EXPECT_EQ(model.tokenizer.chat_template, "listed");
   EXPECT_EQ(model.tokenizer.stop_tokens, (std::vector<Token>{4, 3}));

@@ -50,7 +50,7 @@ struct TokenizerSource {
 };
 
 /// A model ready to run.
-struct Model {
+struct LoadedModel {
   std::string path;
   std::string name;               // file stem or directory name
   std::string architecture_name;  // "llama"
@@ -76,6 +76,6 @@ struct Model {
 /// Errors: kNotFound, kUnsupported naming the architecture, tensor type or
 /// config field, kCorrupt naming the tensor or header field.
 /// Thread: the generation thread (ops is used).
-Result<Model> load_model(const std::string& path, Ops& ops);
+Result<LoadedModel> load_model(const std::string& path, Ops& ops);
 
 }  // namespace afterglow

@@ -26,7 +26,7 @@ class TestRunner {
         model_(load(path, *ops_)),
         pages_(model_.layout.page_bytes()) {}
 
-  const Model& model() const { return model_; }
+  const LoadedModel& model() const { return model_; }
 
   std::unique_ptr<KvState> new_kv() {
     return ops_->new_kv(model_.layout, pages_);
@@ -74,7 +74,7 @@ class TestRunner {
   }
 
  private:
-  static Model load(const std::string& path, Ops& ops) {
+  static LoadedModel load(const std::string& path, Ops& ops) {
     auto model = load_model(path, ops);
     if (!model) {
       throw std::runtime_error(model.error().message);
@@ -84,7 +84,7 @@ class TestRunner {
 
   ThreadPool pool_;
   std::unique_ptr<Ops> ops_;
-  Model model_;
+  LoadedModel model_;
   PagePool pages_;
 };
 

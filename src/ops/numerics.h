@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "afterglow/types.h"
 #include "base/result.h"
 
 namespace afterglow {
@@ -11,15 +12,6 @@ namespace afterglow {
 /// every cached block's identity.
 inline constexpr std::uint32_t kNumerics = 1;
 
-/// How the CPU backend rounds the inputs of a linear layer.
-enum class Activations : std::uint8_t {
-  kInt16,  // 15 bits per group of 32: near exact, the default
-  kInt8,   // 8 bits per group of 32: llama.cpp's precision, fastest
-  kF32,    // exact, KV in f32 too: the oracle's mode
-};
-
-/// "int16", "int8" or "f32".
-const char* to_string(Activations mode);
 Result<Activations> parse_activations(const std::string& text);
 
 }  // namespace afterglow

@@ -144,7 +144,7 @@ class FakeEngine : public Engine {
     if (request.prompt.empty()) {
       return Error{Code::kInvalidArgument, "[engine.submit] empty prompt"};
     }
-    if (auto status = request.sampling.validate(info_.vocab_size);
+    if (auto status = validate(request.sampling, info_.vocab_size);
         !status.ok()) {
       return status.error();
     }
@@ -165,6 +165,9 @@ class FakeEngine : public Engine {
     cancelled_.emplace(id, reason);
     changed_.notify_all();
   }
+
+  void choose(RequestId, TokenOut) override {}
+  KvHistoryPtr history(RequestId) override { return nullptr; }
 
   EngineReport report() const override {
     EngineReport report;

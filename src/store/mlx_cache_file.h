@@ -51,9 +51,11 @@ class MlxCacheFile {
   /// Set for a file of ours whose sum over the header is right.
   const std::optional<MlxCacheStamp>& stamp() const { return stamp_; }
 
+  /// As a model that keeps KV in the file's types would have it.
+  KvLayout layout() const;
   /// Whether its arrays are what a model of that layout keeps; types may
   /// differ. Errors: kInvalidArgument, naming layer and sizes.
-  Status check_layout(const KvLayout& layout) const;
+  Status check_layout(const KvLayout& model) const;
 
   /// Reads all KV, verifies the sums of a stamp, and fills pages, converting
   /// types. Holds one array of one layer besides the pages.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "store/kv_conversion.h"
 #include "store/mlx_cache_file.h"
 #include "store/mlx_cache_file_stamp.h"
 #include "store/mlx_cache_file_values.h"
@@ -244,42 +245,29 @@ Status MlxCacheFile::verify(
   return {};
 }
 
-Status MlxCacheFile::check_layout(const KvLayout& layout) const {
-  auto differs = [&](const std::string& what) {
+KvLayout MlxCacheFile::layout() const {
+  KvLayout layout;
+  for (const MlxCacheHeader::Layer& layer : header_.layers) {
+    const auto& k = layer.k.shape;
+    layout.layers.push_back(
+        {static_cast<std::uint32_t>(k[1]),
+         static_cast<std::uint32_t>(k[3]),
+         static_cast<std::uint32_t>(layer.v.shape[3]),
+         kv_type(layer.k.dtype)}
+    );
+  }
+  return layout;
+}
+
+Status MlxCacheFile::check_layout(const KvLayout& model) const {
+  Status fits = check_same_shapes(layout(), model);
+  if (!fits && fits.error().code == Code::kInvalidArgument) {
     return at_fault(
-        {Code::kInvalidArgument, what + "; the file is another model's"}
-    );
-  };
-  if (header_.layers.size() != layout.layers.size()) {
-    return differs(
-        std::to_string(header_.layers.size()) + " layers, but the model has " +
-        std::to_string(layout.layers.size())
+        {fits.error().code,
+         fits.error().message + "; the file is another model's"}
     );
   }
-  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
-    const LayerKv& kv = layout.layers[i];
-    const auto& k = header_.layers[i].k.shape;
-    const auto& v = header_.layers[i].v.shape;
-    if (k[1] != kv.kv_heads || k[3] != kv.k_dim || v[3] != kv.v_dim) {
-      auto describe = [](auto heads, auto k_dim, auto v_dim) {
-        return std::to_string(heads) + " heads of " + std::to_string(k_dim) +
-               " and " + std::to_string(v_dim);
-      };
-      return differs(
-          "layer " + std::to_string(i) + ": " + describe(k[1], k[3], v[3]) +
-          ", but the model has " + describe(kv.kv_heads, kv.k_dim, kv.v_dim)
-      );
-    }
-    if (kv.window != 0) {
-      return at_fault(
-          {Code::kUnsupported,
-           "layer " + std::to_string(i) +
-               ": the model's attention has a window there, which plain KV "
-               "cannot stand for"}
-      );
-    }
-  }
-  return {};
+  return fits ? fits : at_fault(fits.error());
 }
 
 Result<std::vector<std::byte>> MlxCacheFile::read_used(const TensorEntry& tensor

@@ -55,7 +55,7 @@ class Bench {
     );
   }
 
-  const Model& model() const { return model_; }
+  const LoadedModel& model() const { return model_; }
   const Ops& ops() const { return *ops_; }
   ThreadPool& pool() { return *pool_; }
 
@@ -95,7 +95,11 @@ class Bench {
   }
 
  private:
-  Bench(std::unique_ptr<ThreadPool> pool, std::unique_ptr<Ops> ops, Model model)
+  Bench(
+      std::unique_ptr<ThreadPool> pool,
+      std::unique_ptr<Ops> ops,
+      LoadedModel model
+  )
       : pool_(std::move(pool)),
         ops_(std::move(ops)),
         model_(std::move(model)),
@@ -152,7 +156,7 @@ class Bench {
 
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Ops> ops_;
-  Model model_;
+  LoadedModel model_;
   ModelRunner runner_;
   StepPacer pacer_{StepPacer::Limits{}};
   std::vector<float> logits_;
@@ -245,7 +249,7 @@ Result<SpeedReport> measure_speed(
     auto bench = Bench::load(setup, false);
     if (!bench) return bench.error();
     report.load_seconds = seconds_since(start);
-    const Model& model = (*bench)->model();
+    const LoadedModel& model = (*bench)->model();
     report.model_name = model.name;
     report.quantization = model.quantization;
     report.parameters = model.parameters;
