@@ -17,32 +17,34 @@ namespace {
 constexpr std::uint32_t kTokenDraw = 0;
 constexpr std::uint32_t kXtcDraw = 1;
 
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-
-bool narrows_by_mass(const SamplingParams& params) {
-  return params.top_p > 0 && params.top_p < 1;
-}
-
-// Whether some filter drops tokens far below the most likely one.
-bool narrows(const SamplingParams& params) {
-  return narrows_by_mass(params) || params.min_p > 0 || params.top_k > 0;
-}
-
 std::uint64_t random_seed() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
 }
 
+// The last n tokens; as in Python, where 0 comes to all of them.
 std::span<const Token> last(std::span<const Token> tokens, std::size_t n) {
-  return tokens.last(std::min(n, tokens.size()));
+  return n == 0 ? tokens : tokens.last(std::min(n, tokens.size()));
 }
 
-// Each token once: a penalty that mlx_lm sets rather than accumulates.
-std::vector<Token> distinct(std::span<const Token> tokens) {
-  std::vector<Token> result(tokens.begin(), tokens.end());
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
+// Calls change(logit) for each token once, however often it occurs.
+template <class Change>
+void change_once(
+    std::span<float> logits, std::span<const Token> tokens, Change change
+) {
+  std::vector<bool> seen(logits.size());
+  for (Token token : tokens) {
+    if (!seen[token]) {
+      seen[token] = true;
+      change(logits[token]);
+    }
+  }
+}
+
+// In float's range; an infinity stays one.
+float limited(double x) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::isinf(x) ? x : std::clamp(x, -kMost, kMost));
 }
 
 }  // namespace
@@ -50,211 +52,66 @@ std::vector<Token> distinct(std::span<const Token> tokens) {
 Sampler::Sampler(SamplingParams params)
     : params_(std::move(params)),
       seed_(params_.seed ? *params_.seed : random_seed()),
-      kernels_(*select_kernels().value()) {}
+      kernels_(*select_kernels().value()),
+      narrowing_(params_) {}
 
 void Sampler::process(std::span<float> logits, std::span<const Token> history)
     const {
+  // In double, where none of this overflows and which rounds to what float
+  // arithmetic gives.
   for (auto [token, bias] : params_.logit_bias) {
-    logits[token] += bias;
+    logits[token] = limited(double{logits[token]} + double{bias});
   }
   if (params_.repetition_penalty != 0) {
-    auto penalty = static_cast<float>(params_.repetition_penalty);
-    for (Token token :
-         distinct(last(history, params_.repetition_context_size))) {
-      float& logit = logits[token];
-      logit = logit < 0 ? logit * penalty : logit / penalty;
-    }
+    constexpr float kLeast = std::numeric_limits<float>::min();
+    double penalty = std::max(limited(params_.repetition_penalty), kLeast);
+    change_once(
+        logits,
+        last(history, params_.repetition_context_size),
+        [&](float& logit) {
+          logit = limited(logit < 0 ? logit * penalty : logit / penalty);
+        }
+    );
   }
   if (params_.presence_penalty != 0) {
-    auto penalty = static_cast<float>(params_.presence_penalty);
-    for (Token token : distinct(last(history, params_.presence_context_size))) {
-      logits[token] -= penalty;
-    }
+    double penalty = limited(params_.presence_penalty);
+    change_once(
+        logits,
+        last(history, params_.presence_context_size),
+        [&](float& logit) { logit = limited(logit - penalty); }
+    );
   }
   if (params_.frequency_penalty != 0) {
-    auto penalty = static_cast<float>(params_.frequency_penalty);
+    double penalty = limited(params_.frequency_penalty);
     for (Token token : last(history, params_.frequency_context_size)) {
-      logits[token] -= penalty;
+      logits[token] = limited(logits[token] - penalty);
     }
   }
 }
 
 Token Sampler::sample(std::span<const float> logits, std::uint64_t position) {
   CHECK(!logits.empty());
-  std::size_t best = kernels_.argmax(logits.data(), logits.size());
   if (params_.temperature == 0) {
-    return static_cast<Token>(best);
+    return static_cast<Token>(kernels_.argmax(logits.data(), logits.size()));
   }
-  float largest = logits[best];
-  // Of top-p; 0: it is off.
-  double wanted_mass =
-      narrows_by_mass(params_)
-          ? params_.top_p *
-                kernels_.exp_sum(logits.data(), logits.size(), largest)
-          : 0;
-  gather(logits, largest, wanted_mass);
-  if (wanted_mass > 0) {
-    keep_top_p(wanted_mass);
-  }
-  if (params_.min_p > 0) {
-    keep_min_p();
-  }
-  if (params_.xtc_probability > 0) {
-    exclude_top_choices(position);
-  }
-  if (params_.top_k > 0) {
-    keep_top_k();
-  }
-  return draw(position);
-}
-
-// Makes candidates, in the order of tokens, of all that the filters and the
-// draw could choose: those no deeper below the most likely one than a reach
-// that grows until it is far enough.
-void Sampler::gather(
-    std::span<const float> logits, float largest, double wanted_mass
-) {
-  double least = narrows(params_) ? 12.0 : kNoLimit;
-  for (double reach : {least, 4 * least, kNoLimit}) {
-    candidates_.clear();
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      float depth = logits[i] - largest;
-      if (depth >= -reach) {
-        candidates_.push_back({static_cast<Token>(i), depth});
-      }
-    }
-    if (reach == kNoLimit || all_that_matter(reach, wanted_mass)) {
-      return;
-    }
-  }
-}
-
-// Whether tokens deeper than `reach` would be dropped by the first filter
-// anyway.
-bool Sampler::all_that_matter(double reach, double wanted_mass) const {
-  if (wanted_mass > 0) {
-    double mass = 0;
-    for (const Candidate& candidate : candidates_) {
-      mass += std::exp(static_cast<double>(candidate.depth));
-    }
-    return mass >= wanted_mass;
-  }
-  if (params_.min_p > 0) {
-    return reach > -std::log(params_.min_p) &&
-           candidates_.size() >= params_.min_tokens_to_keep;
-  }
-  return params_.top_k > 0 && params_.xtc_probability == 0 &&
-         candidates_.size() >= params_.top_k;
-}
-
-// Keeps the most likely tokens until they have the mass, and all that are as
-// likely as the last of them.
-void Sampler::keep_top_p(double wanted_mass) {
-  auto less_likely = [](const Candidate& a, const Candidate& b) {
-    return a.depth < b.depth;
-  };
-  std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
-  double mass = 0;
-  auto heap_end = candidates_.end();
-  float threshold = candidates_.front().depth;
-  while (heap_end != candidates_.begin()) {
-    float next = candidates_.front().depth;
-    if (mass >= wanted_mass && next < threshold) {
-      break;
-    }
-    threshold = next;
-    mass += std::exp(static_cast<double>(next));
-    std::pop_heap(candidates_.begin(), heap_end, less_likely);
-    --heap_end;
-  }
-  candidates_.erase(candidates_.begin(), heap_end);
-}
-
-void Sampler::keep_min_p() {
-  auto more_likely = [](const Candidate& a, const Candidate& b) {
-    return a.depth > b.depth;
-  };
-  std::size_t keep = std::min(params_.min_tokens_to_keep, candidates_.size());
-  std::nth_element(
-      candidates_.begin(),
-      candidates_.begin() + static_cast<std::ptrdiff_t>(keep) - 1,
-      candidates_.end(),
-      more_likely
-  );
-  auto threshold = static_cast<float>(std::log(params_.min_p));
-  auto rest = candidates_.begin() + static_cast<std::ptrdiff_t>(keep);
-  candidates_.erase(
-      std::remove_if(
-          rest,
-          candidates_.end(),
-          [&](const Candidate& c) { return c.depth < threshold; }
-      ),
-      candidates_.end()
-  );
-}
-
-// XTC: sometimes leaves out all tokens above the threshold but the least
-// likely of them.
-void Sampler::exclude_top_choices(std::uint64_t position) {
-  if (uniform_at(seed_, position, kXtcDraw) > params_.xtc_probability) {
-    return;
-  }
-  double total = 0;
-  for (const Candidate& candidate : candidates_) {
-    total += std::exp(static_cast<double>(candidate.depth));
-  }
-  auto probability = [&](const Candidate& candidate) {
-    return std::exp(static_cast<double>(candidate.depth)) / total;
-  };
-  double least = kNoLimit;
-  for (const Candidate& candidate : candidates_) {
-    double p = probability(candidate);
-    if (p > params_.xtc_threshold) {
-      least = std::min(least, p);
-    }
-  }
-  auto special = [&](Token token) {
-    const auto& tokens = params_.xtc_special_tokens;
-    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
-  };
-  candidates_.erase(
-      std::remove_if(
-          candidates_.begin(),
-          candidates_.end(),
-          [&](const Candidate& c) {
-            return probability(c) > least && !special(c.token);
-          }
-      ),
-      candidates_.end()
-  );
-}
-
-void Sampler::keep_top_k() {
-  if (params_.top_k >= candidates_.size()) {
-    return;
-  }
-  auto k = static_cast<std::ptrdiff_t>(params_.top_k);
-  std::nth_element(
-      candidates_.begin(),
-      candidates_.begin() + k - 1,
-      candidates_.end(),
-      [](const Candidate& a, const Candidate& b) {
-        return a.depth != b.depth ? a.depth > b.depth : a.token < b.token;
-      }
-  );
-  candidates_.erase(candidates_.begin() + k, candidates_.end());
+  bool strike = uniform_at(seed_, position, kXtcDraw) < params_.xtc_probability;
+  return draw(narrowing_.narrow(logits, strike), position);
 }
 
 // The token at whose weight the running sum passes a random part of the
 // whole.
-Token Sampler::draw(std::uint64_t position) {
-  CHECK(!candidates_.empty());
-  weights_.resize(candidates_.size());
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    weights_[i] = candidates_[i].depth;
+Token Sampler::draw(
+    std::span<const Candidate> candidates, std::uint64_t position
+) {
+  weights_.resize(candidates.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    weights_[i] = candidates[i].depth;
   }
   float top = weights_[kernels_.argmax(weights_.data(), weights_.size())];
-  auto cold = static_cast<float>(1 / params_.temperature);
+  // At a temperature next to 0 its inverse would be infinite.
+  auto cold = static_cast<float>(std::min<double>(
+      1 / params_.temperature, std::numeric_limits<float>::max()
+  ));
   for (float& weight : weights_) {
     weight = (weight - top) * cold;
   }
@@ -276,14 +133,14 @@ Token Sampler::draw(std::uint64_t position) {
     }
   }
   CHECK(chosen < weights_.size());
-  return candidates_[chosen].token;
+  return candidates[chosen].token;
 }
 
 double log_sum_exp(std::span<const float> logits) {
   const Kernels& kernels = *select_kernels().value();
   float largest = logits[kernels.argmax(logits.data(), logits.size())];
-  return largest +
-         std::log(kernels.exp_sum(logits.data(), logits.size(), largest));
+  double sum = kernels.exp_sum(logits.data(), logits.size(), largest);
+  return largest + std::log(sum);
 }
 
 std::vector<TokenLogprob> top_logprobs(
