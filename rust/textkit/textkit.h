@@ -1,9 +1,9 @@
-/* Tokenizers and chat templates behind a C ABI.
+/* Tokenizers, chat templates and models from the hub behind a C ABI.
  *
- * 1. Handles (tk_tokenizer, tk_template, tk_stream) are opaque. The function
- *    that makes one gives it to the caller, who frees it once with the _free
- *    function of its type; freeing NULL does nothing. A stream keeps what it
- *    needs of its tokenizer, so they may be freed in any order.
+ * 1. Handles (tk_tokenizer, tk_template, tk_stream, tk_hub_models) are opaque.
+ *    The function that makes one gives it to the caller, who frees it once
+ *    with the _free function of its type; freeing NULL does nothing. A stream
+ *    keeps what it needs of its tokenizer, so they may be freed in any order.
  * 2. Texts and arrays go in as pointer and length and are only read during
  *    the call. The pointer may be NULL when the length is 0. Texts are UTF-8
  *    unless stated, need no NUL at the end and may contain NUL.
@@ -19,6 +19,7 @@
  *    TK_INTERNAL.
  * 6. Threads: a tk_tokenizer or tk_template may be used by many threads at
  *    once, except for freeing it. A tk_stream is for one thread at a time.
+ *    The functions of the hub may be called from any thread.
  */
 #ifndef AFTERGLOW_TEXTKIT_H_
 #define AFTERGLOW_TEXTKIT_H_
@@ -34,6 +35,7 @@ extern "C" {
 typedef struct tk_tokenizer tk_tokenizer;
 typedef struct tk_template tk_template;
 typedef struct tk_stream tk_stream;
+typedef struct tk_hub_models tk_hub_models;
 
 typedef int32_t tk_code;
 enum {
@@ -41,7 +43,13 @@ enum {
   TK_INVALID_ARGUMENT = 1,
   TK_UNSUPPORTED = 2,
   TK_CORRUPT = 3,
-  TK_INTERNAL = 4
+  TK_INTERNAL = 4,
+  TK_NOT_FOUND = 5,
+  TK_PERMISSION = 6,
+  TK_IO = 7,
+  TK_NO_SPACE = 8,
+  TK_UNAVAILABLE = 9,
+  TK_CANCELLED = 10
 };
 
 typedef struct tk_view {
@@ -189,6 +197,56 @@ tk_code tk_config_template(
     tk_buffer* out,
     tk_buffer* error
 );
+
+/* Models from the Hugging Face hub, kept in the cache of the Python package
+ * huggingface_hub. From the environment: HF_HOME, HF_HUB_CACHE, HF_TOKEN (or
+ * its file), HF_ENDPOINT, HF_HUB_OFFLINE, HTTPS_PROXY, SSL_CERT_FILE. */
+
+/* Told several times a second, on the calling thread, from whose stack it must
+ * not unwind: the file that comes now, and the bytes of all files so far and
+ * in all (0 while not known). file is good during the call. False stops the
+ * download. */
+typedef bool (*tk_hub_report)(
+    void* context, tk_view file, uint64_t done, uint64_t total
+);
+
+/* The path of a model's folder or GGUF file. name: organization/name, or
+ * organization/name:part, where part is a quantization such as Q4_K_M or a
+ * GGUF file's name; revision: a branch, tag or commit. What is here as a whole
+ * is not asked for, unless refresh is set; else what is missing is downloaded,
+ * and what an earlier call began is continued.
+ * TK_INVALID_ARGUMENT: no such name, or one that fits several files (the
+ * message lists them); TK_NOT_FOUND; TK_PERMISSION: the hub or the disk
+ * forbids it; TK_UNAVAILABLE: the network or the hub fails; TK_CORRUPT: other
+ * bytes came than the hub's sum says; TK_IO, TK_NO_SPACE; TK_CANCELLED. */
+tk_code tk_hub_fetch(
+    tk_view name,
+    tk_view revision,
+    bool refresh,
+    tk_hub_report report,
+    void* context,
+    tk_buffer* out,
+    tk_buffer* error
+);
+/* The cache's folder, which need not exist. */
+tk_code tk_hub_cache(tk_buffer* out, tk_buffer* error);
+
+/* A model in the cache. Its views are good as long as the list. */
+typedef struct tk_hub_model {
+  tk_view name; /* what fetches it */
+  tk_view path;
+  tk_view revision; /* a branch or tag, else a commit */
+  tk_view format;   /* "safetensors" or "gguf"; empty when incomplete */
+  uint64_t bytes;
+  bool complete;
+} tk_hub_model;
+
+/* The models in the cache, by name. */
+tk_code tk_hub_installed(tk_hub_models** out, tk_buffer* error);
+void tk_hub_models_free(tk_hub_models* models);
+size_t tk_hub_models_size(const tk_hub_models* models);
+/* index must be below the size. */
+tk_hub_model tk_hub_models_at(const tk_hub_models* models, size_t index);
 
 #ifdef __cplusplus
 }

@@ -9,10 +9,20 @@ pub enum Code {
     InvalidArgument = 1,
     /// Understood, but not something this crate can do.
     Unsupported = 2,
-    /// A tokenizer description that contradicts itself or does not parse.
+    /// A description that contradicts itself or does not parse; bytes that
+    /// are not those that were promised.
     Corrupt = 3,
     /// A broken promise inside the crate or one of its libraries.
     Internal = 4,
+    /// No such model, revision or file.
+    NotFound = 5,
+    Permission = 6,
+    /// A file cannot be read or written.
+    Io = 7,
+    NoSpace = 8,
+    /// The network or the server at its other end fails; may pass.
+    Unavailable = 9,
+    Cancelled = 10,
 }
 
 #[derive(Debug)]

@@ -65,7 +65,7 @@ pub struct TkGgufVocab {
 }
 
 impl TkView {
-    fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         Self {
             data: bytes.as_ptr().cast(),
             size: bytes.len(),
@@ -78,7 +78,7 @@ impl TkView {
     }
 
     /// SAFETY: as for `bytes`.
-    unsafe fn text<'a>(self, what: &str) -> Result<&'a str> {
+    pub(crate) unsafe fn text<'a>(self, what: &str) -> Result<&'a str> {
         std::str::from_utf8(self.bytes()).map_err(|e| {
             Error::invalid(format!(
                 "{what} is not valid UTF-8 (byte {})",
@@ -89,7 +89,7 @@ impl TkView {
 }
 
 impl TkBuffer {
-    fn give(text: String) -> Self {
+    pub(crate) fn give(text: String) -> Self {
         let mut bytes = std::mem::ManuallyDrop::new(text.into_bytes());
         Self {
             data: bytes.as_mut_ptr().cast(),
@@ -119,7 +119,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Runs `work` and stores what it gives, or the reason why it gave nothing.
 /// SAFETY: out and error must be writable.
-unsafe fn guard<T>(
+pub(crate) unsafe fn guard<T>(
     out: *mut T,
     error: *mut TkBuffer,
     work: impl FnOnce() -> Result<T>,
@@ -139,18 +139,18 @@ unsafe fn guard<T>(
 }
 
 /// Runs `work`; a panic gives `neutral`.
-fn quiet<T>(neutral: T, work: impl FnOnce() -> T) -> T {
+pub(crate) fn quiet<T>(neutral: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(neutral)
 }
 
 /// SAFETY: the handle must come from Box::into_raw, or be null.
-unsafe fn free<T>(handle: *mut T) {
+pub(crate) unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
         quiet((), || drop(Box::from_raw(handle)));
     }
 }
 
-fn boxed<T>(value: T) -> *mut T {
+pub(crate) fn boxed<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 

@@ -1,9 +1,13 @@
-//! Tokenizers and chat templates behind the C ABI of textkit.h.
+//! Tokenizers, chat templates and models from the hub behind the C ABI of
+//! textkit.h.
 
 pub mod error;
 #[allow(clippy::missing_safety_doc)]
 pub mod ffi;
+#[allow(clippy::missing_safety_doc)]
+pub mod ffi_hub;
 pub mod gguf;
+pub mod hub;
 mod json;
 mod pieces;
 mod pretokenizers;
