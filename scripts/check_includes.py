@@ -16,7 +16,8 @@ ALLOWED = {
     "model": {"base", "kernels", "ops"},
     "engine": {"base", "kernels", "kv", "model", "ops", "store", "text"},
     "server": {"base", "engine", "kv", "model", "ops", "store", "text"},
-    "cli": {"base", "engine", "kv", "model", "ops", "server", "store", "text"},
+    "api": {"base", "engine", "hub", "text"},
+    "cli": {"api", "base", "engine", "kv", "model", "ops", "server", "store", "text"},
 }
 
 BORROWED = {"mlx": ("ops/mlx/",), "boost": ("server/", "cli/")}

@@ -46,14 +46,17 @@ int export_cache(const ExportFlags& flags) {
       directory->files(), (*entry)->model->folder, record.path, record.length
   );
   if (!source.ok()) return report_error(source.error());
-  MlxCacheNote note;
-  note.model =
+  const std::string model =
       flags.mlx_model.empty() ? (*entry)->model->name : flags.mlx_model;
   std::uint64_t bytes = 0;
   const Status written =
       replace_user_file(flags.output, [&](File& file) -> Status {
         const Status done = write_mlx_cache_file(
-            file, source->key().layout, stamp_of(*source), note, *source
+            file,
+            source->key().layout,
+            stamp_of(*source),
+            {{"model", model}, {"tokenizer_config", "{}"}},
+            *source
         );
         if (!done.ok()) return done;
         const auto info = file.info();
@@ -68,7 +71,7 @@ int export_cache(const ExportFlags& flags) {
          {"output", flags.output},
          {"tokens", record.length},
          {"bytes", bytes},
-         {"model", note.model}}
+         {"model", model}}
     );
   } else {
     std::printf(

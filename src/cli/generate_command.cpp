@@ -15,7 +15,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/event_queue.h"
-#include "cli/progress_bar.h"
+#include "api/progress_bar.h"
 #include "cli/report_error.h"
 #include "cli/signals.h"
 #include "engine/text_assembler.h"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/kv_history.h"
 #include "engine/scheduler.h"
 
 namespace afterglow {
@@ -95,7 +96,8 @@ Result<std::vector<Token>> CacheImporter::tokens_of(
   auto wrong = [&](const std::string& why) {
     return refused(Code::kInvalidArgument, file.path(), why);
   };
-  if (!request.tokens && !file.stamp()) {
+  bool told = file.stamp() && unknown_tokens(file.stamp()->tokens) == 0;
+  if (!request.tokens && !told) {
     return wrong(
         "does not say which prompt it holds, as files of mlx_lm do not; type: "
         "afterglow cache import '" +
@@ -111,7 +113,7 @@ Result<std::vector<Token>> CacheImporter::tokens_of(
         "; give the prompt that it was made with"
     );
   }
-  if (file.stamp() && tokens != file.stamp()->tokens) {
+  if (told && tokens != file.stamp()->tokens) {
     return wrong("names other tokens than those of the prompt");
   }
   for (Token token : tokens) {

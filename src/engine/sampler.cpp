@@ -27,14 +27,27 @@ std::span<const Token> last(std::span<const Token> tokens, std::size_t n) {
   return n == 0 ? tokens : tokens.last(std::min(n, tokens.size()));
 }
 
-// Calls change(logit) for each token once, however often it occurs.
+// Calls change(logit) for each time a token occurs. Of some tokens nobody
+// knows which they are.
+template <class Change>
+void change_each(
+    std::span<float> logits, std::span<const Token> tokens, Change change
+) {
+  for (Token token : tokens) {
+    if (token != kUnknownToken) {
+      change(logits[token]);
+    }
+  }
+}
+
+// The same, but once for each token, however often it occurs.
 template <class Change>
 void change_once(
     std::span<float> logits, std::span<const Token> tokens, Change change
 ) {
   std::vector<bool> seen(logits.size());
   for (Token token : tokens) {
-    if (!seen[token]) {
+    if (token != kUnknownToken && !seen[token]) {
       seen[token] = true;
       change(logits[token]);
     }
@@ -83,9 +96,11 @@ void Sampler::process(std::span<float> logits, std::span<const Token> history)
   }
   if (params_.frequency_penalty != 0) {
     double penalty = limited(params_.frequency_penalty);
-    for (Token token : last(history, params_.frequency_context_size)) {
-      logits[token] = limited(logits[token] - penalty);
-    }
+    change_each(
+        logits,
+        last(history, params_.frequency_context_size),
+        [&](float& logit) { logit = limited(logit - penalty); }
+    );
   }
 }
 

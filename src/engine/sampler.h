@@ -22,7 +22,8 @@ class Sampler {
   explicit Sampler(SamplingParams params);
 
   /// Changes the logits by bias and penalties. What is finite stays so.
-  /// `history` is prompt and answer so far. Shape: logits [vocab].
+  /// `history` is prompt and answer so far; a kUnknownToken in it counts for
+  /// nothing. Shape: logits [vocab].
   void process(std::span<float> logits, std::span<const Token> history) const;
 
   /// The next token, which will stand at `position`. Equal logits: the lowest

@@ -221,6 +221,17 @@ TEST(Sampler, AContextOfZeroIsTheWholeHistory) {
   EXPECT_EQ(logits, (std::vector<float>{0, -1, -1, 0}));
 }
 
+TEST(Sampler, UnknownTokensAreNotPenalized) {
+  SamplingParams params;
+  params.repetition_penalty = 2;
+  params.presence_penalty = 1;
+  params.frequency_penalty = 1;
+  std::vector<float> logits(3, 4);
+  std::vector<Token> history{kUnknownToken, 1, kUnknownToken, 1};
+  Sampler(params).process(logits, history);
+  EXPECT_EQ(logits, (std::vector<float>{4, -1, 4}));
+}
+
 // Valid, and beyond what float holds.
 TEST(Sampler, ExtremeParametersDrawSomething) {
   auto draw = [](auto change) {

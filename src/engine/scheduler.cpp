@@ -465,7 +465,7 @@ void Scheduler::look_up(SequencePtr sequence) {
 void Scheduler::start(SequencePtr sequence, const Restored& restored) {
   std::size_t reused =
       std::min(restored.tokens, sequence->request().prompt.size() - 1);
-  bool given = reused > 0 && restored.path.front().block == nullptr;
+  bool given = !restored.path.empty() && !restored.path.front().block;
   if (!given && reused < options_.min_match_tokens) {
     reused = 0;
   }

@@ -102,11 +102,9 @@ class KvSource {
   virtual Result<Part> read(std::size_t block, std::size_t layer) = 0;
 };
 
-/// What the user of mlx_lm finds in a file besides KV.
-struct MlxCacheNote {
-  std::string model;                    // as mlx_lm.generate compares it
-  std::string tokenizer_config = "{}";  // JSON
-};
+/// What the user of mlx_lm finds in a file besides KV: names and values. For
+/// mlx_lm.generate these are "model" (it compares) and "tokenizer_config".
+using MlxCacheNotes = std::vector<std::pair<std::string, std::string>>;
 
 /// Writes a stamped file, layer by layer: holds one array besides what the
 /// source does. Types are those of the layout.
@@ -117,7 +115,7 @@ Status write_mlx_cache_file(
     File& file,
     const KvLayout& layout,
     const MlxCacheStamp& stamp,
-    const MlxCacheNote& note,
+    const MlxCacheNotes& notes,
     KvSource& source
 );
 

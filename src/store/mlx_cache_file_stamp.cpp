@@ -37,7 +37,8 @@ std::optional<std::vector<Number>> parse_numbers(
   for (;;) {
     Number number{};
     auto [next, error] = std::from_chars(at, end, number, base);
-    if (error != std::errc() || *at == '-') {
+    bool unknown = static_cast<std::int64_t>(number) == kUnknownToken;
+    if (error != std::errc() || (*at == '-' && !unknown)) {
       return std::nullopt;
     }
     numbers.push_back(number);

@@ -124,13 +124,16 @@ class MlxCache : public ::testing::Test {
     return {key_.fingerprint, key_.spec, make_tokens(tokens, 3)};
   }
 
-  Bytes written(std::size_t tokens, const MlxCacheNote& note = {"a/b"}) {
+  Bytes written(
+      std::size_t tokens, const MlxCacheNotes& notes = {
+          {"model", "a/b"}, {"tokenizer_config", "{}"}}
+  ) {
     Pages pages = golden_pages(pool_, layout_, tokens);
     PageSource source(layout_, pages);
     auto file = files_->open_or_create("f");
     EXPECT_TRUE(file && (*file)->truncate(0));
     EXPECT_TRUE(
-        write_mlx_cache_file(**file, layout_, stamp_of(tokens), note, source)
+        write_mlx_cache_file(**file, layout_, stamp_of(tokens), notes, source)
     );
     return read_file(*files_, "f");
   }
@@ -237,16 +240,18 @@ TEST_F(MlxCache, OtherCachesOfMlxLmAreRefusedByName) {
 
 TEST_F(MlxCache, WhatIsWrittenIsReadBackAtEveryLength) {
   for (std::size_t tokens : {1, 63, 64, 255, 256, 257, 600}) {
-    MlxCacheNote note{"org/\"name\" \u00e9\n", "{\"a\": \"b\"}"};
-    auto file = open(written(tokens, note));
+    MlxCacheNotes notes{
+        {"model", "org/\"name\" \u00e9\n"},
+        {"tokenizer_config", "{\"a\": \"b\"}"}};
+    auto file = open(written(tokens, notes));
     ASSERT_TRUE(file) << file.error().message;
     EXPECT_EQ(file->tokens(), tokens);
     ASSERT_TRUE(file->stamp());
     EXPECT_EQ(file->stamp()->fingerprint, key_.fingerprint);
     EXPECT_EQ(file->stamp()->spec, key_.spec);
     EXPECT_EQ(file->stamp()->tokens, make_tokens(tokens, 3));
-    EXPECT_EQ(*file->header().find("model"), note.model);
-    EXPECT_EQ(*file->header().find("tokenizer_config"), note.tokenizer_config);
+    EXPECT_EQ(*file->header().find("model"), notes[0].second);
+    EXPECT_EQ(*file->header().find("tokenizer_config"), notes[1].second);
     Pages pages = blank_pages(tokens);
     ASSERT_TRUE(file->read(layout_, pages));
     EXPECT_TRUE(pages_are_golden(layout_, pages, tokens)) << tokens;
@@ -260,7 +265,7 @@ TEST_F(MlxCache, AFailingSourceFailsTheWriteBeforeThereIsAHeader) {
   auto file = files_->create("g");
   ASSERT_TRUE(file);
   Status written =
-      write_mlx_cache_file(**file, layout_, stamp_of(600), {"a/b"}, source);
+      write_mlx_cache_file(**file, layout_, stamp_of(600), {}, source);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().message, "that block is damaged");
   EXPECT_FALSE(MlxCacheFile::open(std::move(*file), "g"));

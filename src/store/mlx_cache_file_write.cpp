@@ -90,7 +90,7 @@ Status write_mlx_cache_file(
     File& file,
     const KvLayout& layout,
     const MlxCacheStamp& stamp,
-    const MlxCacheNote& note,
+    const MlxCacheNotes& notes,
     KvSource& source
 ) {
   std::size_t tokens = stamp.tokens.size();
@@ -102,8 +102,7 @@ Status write_mlx_cache_file(
   auto text_with_sums = [&] {
     sums.resize(3 * header.layers.size());
     header.metadata = stamp_metadata(stamp, sums);
-    header.metadata.emplace_back("model", note.model);
-    header.metadata.emplace_back("tokenizer_config", note.tokenizer_config);
+    header.metadata.insert(header.metadata.end(), notes.begin(), notes.end());
     return format_mlx_cache_header(header);
   };
   std::uint64_t data_at = 8 + text_with_sums().size();

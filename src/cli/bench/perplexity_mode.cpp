@@ -5,7 +5,7 @@
 #include "base/thread_pool.h"
 #include "cli/bench/modes.h"
 #include "cli/default_model.h"
-#include "cli/progress_bar.h"
+#include "api/progress_bar.h"
 #include "cli/report_error.h"
 #include "cli/text_table.h"
 #include "engine/tokenizer_source.h"

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "api/model_state.h"
+#include "engine/request.h"
+
+namespace afterglow {
+
+/// One request as its caller sees it: events and logits in their order, and
+/// what it has read and written, while it runs and afterwards. Destroying it
+/// ends the request.
+/// Thread: safe from any thread.
+class Generation {
+ public:
+  using Logits = std::vector<float>;
+  using Happening = std::variant<Progress, TokenOut, Finished, Failed, Logits>;
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+
+  /// Queues the request. caller_chooses: its tokens, by choose().
+  /// Throws: what Engine::submit refuses.
+  Generation(
+      std::shared_ptr<ModelState> model,
+      GenerationRequest request,
+      bool caller_chooses
+  );
+  ~Generation() { cancel(FinishReason::kCancelled); }
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  /// The next one; none when none came in time. No deadline: it waits.
+  std::optional<Happening> next(const Deadline& deadline) {
+    return inbox_->next(deadline);
+  }
+  void choose(TokenOut token) {
+    model_->engine().choose(id_, std::move(token));
+  }
+  void cancel(FinishReason reason) { model_->engine().cancel(id_, reason); }
+  /// What it has read and written so far, or in all. Null: it failed, or has
+  /// not begun. Requires: the request had return_history.
+  KvHistoryPtr history();
+
+ private:
+  // Apart, since the engine's thread may be the last to let go of it, which
+  // must not be the last to let go of the engine.
+  class Inbox : public EventSink, public LogitsSink {
+   public:
+    bool send(Event event) override;
+    bool send_logits(Logits logits) override;
+    std::optional<Happening> next(const Deadline& deadline);
+    bool ended();
+    KvHistoryPtr history();
+
+   private:
+    bool add(Happening happening);
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    // Guarded by mutex_:
+    std::deque<Happening> waiting_;
+    bool ended_ = false;
+    KvHistoryPtr history_;
+  };
+
+  const std::shared_ptr<ModelState> model_;
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  RequestId id_ = 0;
+};
+
+}  // namespace afterglow
