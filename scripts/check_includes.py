@@ -10,6 +10,7 @@ ALLOWED = {
     "base": set(),
     "kernels": {"base"},
     "text": {"base"},
+    "hub": {"base", "text"},
     "kv": {"base"},
     "store": {"base", "kv"},
     "ops": {"base", "kernels"},
@@ -17,7 +18,10 @@ ALLOWED = {
     "engine": {"base", "kernels", "kv", "model", "ops", "store", "text"},
     "server": {"base", "engine", "kv", "model", "ops", "store", "text"},
     "api": {"base", "engine", "hub", "text"},
-    "cli": {"api", "base", "engine", "kv", "model", "ops", "server", "store", "text"},
+    "cli": {
+        "api", "base", "engine", "hub", "kv", "model", "ops", "server",
+        "store", "text",
+    },
 }
 
 BORROWED = {"mlx": ("ops/mlx/",), "boost": ("server/", "cli/")}

@@ -24,25 +24,37 @@ inline std::string take(tk_buffer buffer) {
   return text;
 }
 
+inline Code code_of(tk_code code) {
+  switch (code) {
+    case TK_INVALID_ARGUMENT:
+      return Code::kInvalidArgument;
+    case TK_UNSUPPORTED:
+      return Code::kUnsupported;
+    case TK_CORRUPT:
+      return Code::kCorrupt;
+    case TK_NOT_FOUND:
+      return Code::kNotFound;
+    case TK_PERMISSION:
+      return Code::kPermission;
+    case TK_IO:
+      return Code::kIo;
+    case TK_NO_SPACE:
+      return Code::kNoSpace;
+    case TK_UNAVAILABLE:
+      return Code::kUnavailable;
+    case TK_CANCELLED:
+      return Code::kCancelled;
+    default:
+      return Code::kInternal;
+  }
+}
+
 /// The error of a call that returned `code`; frees its message.
 inline Error take_error(
     std::string_view operation, tk_code code, tk_buffer message
 ) {
-  Code mapped = Code::kInternal;
-  switch (code) {
-    case TK_INVALID_ARGUMENT:
-      mapped = Code::kInvalidArgument;
-      break;
-    case TK_UNSUPPORTED:
-      mapped = Code::kUnsupported;
-      break;
-    case TK_CORRUPT:
-      mapped = Code::kCorrupt;
-      break;
-    default:
-      break;
-  }
-  return Error{mapped, "[" + std::string(operation) + "] " + take(message)};
+  return Error{
+      code_of(code), "[" + std::string(operation) + "] " + take(message)};
 }
 
 }  // namespace afterglow::textkit
