@@ -148,7 +148,7 @@ class Engine {
 
   /// Refuses new requests, lets running ones end until the deadline, cuts the
   /// rest (sealing what they computed), then flushes until flush_deadline.
-  /// False: something was lost or the flush is incomplete.
+  /// False: some of the prompt cache did not reach the disk.
   virtual bool shutdown(
       std::chrono::steady_clock::time_point deadline,
       std::chrono::steady_clock::time_point flush_deadline

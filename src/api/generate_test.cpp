@@ -1,0 +1,269 @@
+#include "afterglow/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "api/testing.h"
+
+namespace afterglow {
+namespace {
+
+Token most_likely(std::span<const float> values) {
+  return static_cast<Token>(
+      std::max_element(values.begin(), values.end()) - values.begin()
+  );
+}
+
+TEST(Generate, JoinsWhatAStreamGives) {
+  Model model = load_tiny();
+  const auto prompt = some_tokens(20);
+  std::string text;
+  StepOutput last;
+  GenerateOptions options;
+  options.max_tokens = 12;
+  options.sampling.logit_bias = endless();
+  std::size_t count = 0;
+  for (const StepOutput& output : stream_generate(model, prompt, options)) {
+    EXPECT_EQ(output.generation_tokens, ++count);
+    EXPECT_EQ(output.prompt_tokens, 20u);
+    EXPECT_GT(output.prompt_tps, 0);
+    EXPECT_GT(output.peak_memory, 0u);
+    EXPECT_FALSE(output.cache_history);
+    EXPECT_EQ(output.finish_reason.has_value(), count == 12);
+    text += output.text;
+    last = output;
+  }
+  EXPECT_EQ(last.finish_reason, FinishReason::kLength);
+  const StepOutput whole = generate(model, prompt, options);
+  EXPECT_EQ(whole.text, text);
+  EXPECT_EQ(whole.finish_reason, FinishReason::kLength);
+  EXPECT_EQ(whole.generation_tokens, 12u);
+}
+
+TEST(Generate, EndsAtAStopTokenAndSaysWhich) {
+  Model model = load_tiny();
+  const auto prompt = some_tokens(20);
+  const auto tokens = answer_to(model, prompt).tokens;
+  GenerateOptions options;
+  options.stop_tokens = {tokens[5]};
+  const auto first = std::find(tokens.begin(), tokens.end(), tokens[5]);
+  const Answer answer = answer_to(model, prompt, options);
+  EXPECT_EQ(answer.last.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(answer.last.token, tokens[5]);
+  EXPECT_EQ(answer.tokens, std::vector<Token>(tokens.begin(), first + 1));
+  EXPECT_EQ(
+      answer.last.cache_history->size(),
+      prompt.size() + answer.tokens.size() - 1
+  );
+}
+
+TEST(Generate, CallersMayChooseAndChange) {
+  Model model = load_tiny();
+  const auto prompt = some_tokens(20);
+  const auto greedy = answer_to(model, prompt).tokens;
+  GenerateOptions options;
+  options.sampler = most_likely;
+  EXPECT_EQ(answer_to(model, prompt, options).tokens, greedy);
+
+  // Log-probabilities, and a processor that sees prompt and answer.
+  std::size_t seen = prompt.size();
+  options.sampler = [](std::span<const float> logprobs) {
+    double sum = 0;
+    for (float p : logprobs) sum += std::exp(p);
+    EXPECT_NEAR(sum, 1, 1e-4);
+    return most_likely(logprobs);
+  };
+  options.logits_processors = {[&](std::span<const Token> tokens, auto logits) {
+    EXPECT_EQ(tokens.size(), seen++);
+    logits[greedy[0]] = -INFINITY;
+  }};
+  const auto changed = answer_to(model, prompt, options).tokens;
+  EXPECT_EQ(std::count(changed.begin(), changed.end(), greedy[0]), 0);
+  // Without a sampler of its own a request draws as the engine would.
+  options = {};
+  options.sampling.temperature = 1;
+  options.sampling.seed = 5;
+  const auto drawn = answer_to(model, prompt, options);
+  options.logprobs = true;
+  options.top_logprobs = 2;
+  const auto engine = answer_to(model, prompt, options);
+  options.logits_processors = {[](auto, auto) {}};
+  const auto caller = answer_to(model, prompt, options);
+  EXPECT_EQ(engine.tokens, drawn.tokens);
+  EXPECT_EQ(caller.tokens, drawn.tokens);
+  EXPECT_EQ(caller.last.logprob, engine.last.logprob);
+  EXPECT_EQ(caller.last.top_logprobs.size(), 2u);
+  EXPECT_EQ(
+      caller.last.top_logprobs[1].logprob, engine.last.top_logprobs[1].logprob
+  );
+}
+
+TEST(Generate, WhatACallbackThrowsComesOutAndEndsIt) {
+  Model model = load_tiny();
+  GenerateOptions options;
+  options.sampler = [](auto) -> Token { throw std::runtime_error("mine"); };
+  TextStream stream = stream_generate(model, some_tokens(20), options);
+  EXPECT_THROW(stream.next(), std::runtime_error);
+  EXPECT_FALSE(stream.next());
+  options.sampler = [](auto) { return Token{96}; };
+  auto [code, text] =
+      refusal([&] { generate(model, some_tokens(20), options); });
+  EXPECT_EQ(code, Code::kInvalidArgument);
+  EXPECT_NE(text.find("token 96"), std::string::npos) << text;
+  EXPECT_EQ(answer_to(model, some_tokens(20)).tokens.size(), 12u);
+}
+
+TEST(Generate, RefusesBadInput) {
+  Model model = load_tiny();
+  const auto prompt = some_tokens(20);
+  const auto code_of = [&](const Prompt& prompt, GenerateOptions options) {
+    return refusal([&] { generate(model, prompt, options); }).first;
+  };
+  EXPECT_EQ(code_of(std::vector<Token>{}, {}), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(std::vector<Token>{1, -1}, {}), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(some_tokens(512), {}), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(Prompt(prompt, 21), {}), Code::kInvalidArgument);
+  EXPECT_EQ(code_of("\xff", {}), Code::kInvalidArgument);
+  GenerateOptions options;
+  options.stop = {""};
+  EXPECT_EQ(code_of(prompt, options), Code::kInvalidArgument);
+  options = {};
+  options.top_logprobs = 1;
+  EXPECT_EQ(code_of(prompt, options), Code::kInvalidArgument);
+  options = {};
+  options.sampling.temperature = -1;
+  EXPECT_EQ(code_of(prompt, options), Code::kInvalidArgument);
+  options = {};
+  options.max_tokens = 0;
+  EXPECT_EQ(code_of(prompt, options), Code::kInvalidArgument);
+  EXPECT_EQ(
+      refusal([] { load("/no/such/model.gguf"); }).first, Code::kNotFound
+  );
+}
+
+TEST(Generate, IsCutByItsCancelToken) {
+  Model model = load_tiny();
+  std::stop_source source;
+  GenerateOptions options;
+  options.max_tokens = 480;
+  options.cancel = source.get_token();
+  options.sampler = [&](std::span<const float> logprobs) {
+    source.request_stop();
+    return most_likely(logprobs);
+  };
+  const Answer answer = answer_to(model, some_tokens(20), options);
+  EXPECT_EQ(answer.last.finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(answer.last.token, kUnknownToken);
+  EXPECT_LT(answer.last.generation_tokens, 480u);
+}
+
+TEST(Generate, CanBeWaitedFor) {
+  Model model = load_tiny();
+  TextStream stream =
+      stream_generate(model, some_tokens(20), {.max_tokens = 2});
+  for (int i = 0; i < 2; ++i) {
+    while (!stream.wait_for(std::chrono::milliseconds(20))) {
+    }
+    EXPECT_TRUE(stream.next());
+  }
+  EXPECT_TRUE(stream.wait_for(std::chrono::milliseconds(0)));
+  EXPECT_FALSE(stream.next());
+}
+
+TEST(Generate, RunsOnManyThreadsAsAlone) {
+  Model model = load_tiny();
+  std::vector<std::vector<Token>> alone;
+  for (Token i = 0; i < 6; ++i) {
+    alone.push_back(answer_to(model, some_tokens(60, i)).tokens);
+  }
+  std::vector<std::vector<Token>> together(alone.size());
+  std::vector<std::thread> threads;
+  for (Token i = 0; i < 6; ++i) {
+    threads.emplace_back([&, i] {
+      GenerateOptions options;
+      if (i % 2 == 1) options.sampler = most_likely;
+      together[i] = answer_to(model, some_tokens(60, i), options).tokens;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(together, alone);
+}
+
+TEST(Generate, EndsWithItsModel) {
+  Model model = load_tiny();
+  TextStream running =
+      stream_generate(model, some_tokens(300), {.max_tokens = 200});
+  EXPECT_TRUE(running.next());
+  EXPECT_TRUE(model.close());
+  StepOutput last;
+  while (auto output = running.next()) last = *output;
+  EXPECT_EQ(last.finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(
+      refusal([&] { generate(model, some_tokens(20)); }).first,
+      Code::kUnavailable
+  );
+}
+
+TEST(GenerateStep, GivesTheLogitsThatGenerateUses) {
+  Model model = load_tiny();
+  const auto prompt = some_tokens(300);
+  const auto greedy = answer_to(model, prompt).tokens;
+  LogitsStream steps = generate_step(model, prompt);
+  std::vector<Token> tokens;
+  std::shared_ptr<std::vector<float>> first = steps.logits();
+  EXPECT_EQ(first->size(), model.info().vocab_size);
+  const std::vector<float> kept = *first;
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_EQ(steps.logits(), steps.logits());
+    tokens.push_back(most_likely(*steps.logits()));
+    steps.accept(tokens.back());
+  }
+  EXPECT_EQ(tokens, greedy);
+  EXPECT_EQ(*first, kept);
+  EXPECT_EQ(steps.tokens(), joined(prompt, greedy));
+  EXPECT_EQ(steps.cache_history().tokens().size(), 311u);
+
+  LogitsStream again =
+      generate_step(model, prompt, {.cache_history = steps.cache_history()});
+  EXPECT_EQ(*again.logits(), kept);
+  EXPECT_EQ(again.cached_tokens(), 299u);
+  // Two that wait for their tokens do not hinder others.
+  EXPECT_EQ(answer_to(model, prompt).tokens, greedy);
+}
+
+TEST(GenerateStep, EndsWhereTheContextDoes) {
+  Model model = load_tiny();
+  LogitsStream steps = generate_step(model, some_tokens(510));
+  for (int i = 0; i < 2; ++i) {
+    steps.logits();
+    steps.accept(20);
+  }
+  EXPECT_EQ(refusal([&] { steps.logits(); }).first, Code::kInvalidArgument);
+}
+
+TEST(GenerateStep, RefusesWhatCannotBe) {
+  Model model = load_tiny();
+  LogitsStream steps = generate_step(model, some_tokens(20));
+  EXPECT_EQ(refusal([&] { steps.accept(20); }).first, Code::kInvalidArgument);
+  steps.logits();
+  EXPECT_EQ(refusal([&] { steps.accept(96); }).first, Code::kInvalidArgument);
+  std::stop_source source;
+  LogitsStream cut =
+      generate_step(model, some_tokens(20), {.cancel = source.get_token()});
+  cut.logits();
+  cut.accept(20);
+  source.request_stop();
+  // Either the logits were there first, or they never come.
+  try {
+    cut.logits();
+    cut.accept(20);
+    cut.logits();
+    ADD_FAILURE() << "was not cut";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.code(), Code::kCancelled);
+  }
+}
+
+}  // namespace
+}  // namespace afterglow
