@@ -45,15 +45,6 @@ Status validate(const SamplingParams& params, std::size_t vocab_size) {
   if (!within(params.xtc_threshold, 0, 0.5)) {
     return out_of_range("xtc_threshold", "between 0 and 0.5");
   }
-  for (Token token : params.xtc_special_tokens) {
-    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
-      return out_of_range(
-          "xtc_special_tokens",
-          "tokens below " + std::to_string(vocab_size) + ", not " +
-              std::to_string(token)
-      );
-    }
-  }
   if (!(params.repetition_penalty >= 0) ||
       !std::isfinite(params.repetition_penalty)) {
     return out_of_range("repetition_penalty", "a finite number of at least 0");

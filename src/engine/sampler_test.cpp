@@ -308,9 +308,6 @@ TEST(Sampler, ParametersOutOfRangeAreNamed) {
   EXPECT_EQ(field([](auto& p) { p.xtc_probability = 1.1; }), "xtc_probability");
   EXPECT_EQ(field([](auto& p) { p.xtc_threshold = 0.6; }), "xtc_threshold");
   EXPECT_EQ(
-      field([](auto& p) { p.xtc_special_tokens = {100}; }), "xtc_special_tokens"
-  );
-  EXPECT_EQ(
       field([](auto& p) { p.repetition_penalty = -1; }), "repetition_penalty"
   );
   EXPECT_EQ(

@@ -34,6 +34,46 @@ def test_eight_at_once_get_what_each_gets_alone():
         assert other.finish_reason == one.finish_reason
 
 
+def test_drawn_answers_are_the_same_cold_in_company_and_after_a_restart(
+    cache_dir,
+):
+    requests = [
+        {
+            **request,
+            "max_tokens": 24,
+            "temperature": 1.1,
+            "min_p": 0.02,
+            "frequency_penalty": 0.3,
+            "xtc_probability": 0.2,
+        }
+        for request in REQUESTS
+    ]
+
+    def ask_all(server):
+        with ThreadPoolExecutor(len(requests)) as pool:
+            return list(
+                pool.map(
+                    lambda body: server.ask("/v1/completions", body), requests
+                )
+            )
+
+    with Server(cache=cache_dir) as server:
+        cold = [
+            server.ask("/v1/completions", {**request, "cache_prompt": False})
+            for request in requests
+        ]
+        together = ask_all(server)
+        server.flush()
+    with Server(cache=cache_dir) as server:
+        restarted = ask_all(server)
+    assert [answer.cached_tokens for answer in cold] == [0] * len(requests)
+    assert any(answer.timings["cache_disk_n"] > 0 for answer in restarted)
+    texts = [answer.text for answer in cold]
+    assert len(set(texts)) == len(requests)
+    assert [answer.text for answer in together] == texts
+    assert [answer.text for answer in restarted] == texts
+
+
 def test_a_client_that_leaves_stops_its_work():
     with Server() as server:
         stream = server.stream(

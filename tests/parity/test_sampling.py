@@ -403,7 +403,6 @@ def test_what_both_refuse(field, params):
         ("temperature", {"temperature": -1.0}),
         ("top_k", {"temperature": 0.0, "top_k": 50}),
         ("min_tokens_to_keep", {"min_tokens_to_keep": 0}),
-        ("xtc_special_tokens", {"xtc_special_tokens": [50]}),
         ("logit_bias", {"logit_bias": {50: 1.0}}),
     ],
 )
