@@ -46,6 +46,7 @@ int run_command(int argc, char** argv) {
   add_serve_command(app, action);
   add_generate_command(app, action);
   add_cache_command(app, action);
+  add_models_command(app, action);
   add_bench_command(app, action);
 
   const CLI::App* parent = &app;

@@ -15,6 +15,7 @@ void add_serve_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 void add_cache_command(CLI::App& app, Action& action);
+void add_models_command(CLI::App& app, Action& action);
 
 /// Parses the command line and runs its command. Returns the exit status:
 /// 0 for success, 1 for a failure, 2 for a wrong command line.

@@ -5,6 +5,8 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/download_model.h"
+
 namespace afterglow {
 namespace {
 
@@ -43,11 +45,8 @@ Result<std::string> find_default_model(
     const fs::path& program_directory, const char* environment
 ) {
   if (environment != nullptr && *environment != 0) return {environment};
-  const fs::path folders[] = {
-      (program_directory / "../share/afterglow/models").lexically_normal(),
-      program_directory / "models"};
   std::string looked_at;
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder : model_folders(program_directory)) {
     const auto models = models_in(folder);
     if (!models.empty()) return choose(folder, models);
     looked_at += "\n  " + (folder / "*.gguf").string();
@@ -60,13 +59,22 @@ Result<std::string> find_default_model(
           looked_at};
 }
 
-Result<std::string> model_or_default(const std::string& name) {
-  if (!name.empty()) return name;
+std::vector<fs::path> model_folders(const fs::path& program_directory) {
+  return {
+      (program_directory / "../share/afterglow/models").lexically_normal(),
+      program_directory / "models"};
+}
+
+fs::path program_directory() {
   std::error_code ec;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ec);
-  return find_default_model(
-      program.parent_path(), std::getenv("AFTERGLOW_MODEL")
-  );
+  return fs::read_symlink("/proc/self/exe", ec).parent_path();
+}
+
+Result<std::string> model_or_default(const std::string& name) {
+  if (!name.empty()) return download_model(name);
+  auto found =
+      find_default_model(program_directory(), std::getenv("AFTERGLOW_MODEL"));
+  return found.ok() ? download_model(*found) : found;
 }
 
 }  // namespace afterglow

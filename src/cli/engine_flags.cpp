@@ -51,10 +51,10 @@ void add_model_flags(CLI::App& command, EngineOptions& options) {
       .add_option(
           "--model",
           options.model,
-          "A GGUF file or a model directory (default: the one set-up "
-          "installed)"
+          "A GGUF file, a model directory, or a model of the Hugging Face hub "
+          "(organization/name; default: the one set-up installed)"
       )
-      ->type_name("PATH");
+      ->type_name("MODEL");
   command
       .add_option_function<std::string>(
           "--backend",

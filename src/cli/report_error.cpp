@@ -6,7 +6,7 @@ namespace afterglow {
 
 int report_error(const Error& error) {
   std::fprintf(stderr, "afterglow: %s\n", error.message.c_str());
-  return 1;
+  return error.code == Code::kCancelled ? 130 : 1;
 }
 
 }  // namespace afterglow

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/check.h"
 
 namespace afterglow {
 namespace {
 
+int read_end = -1;   // that of the one object, else -1
 int write_end = -1;  // set before the handlers are
 
 void on_signal(int) {
@@ -38,7 +40,7 @@ Signals::Signals() {
     ::fcntl(end, F_SETFD, FD_CLOEXEC);
     ::fcntl(end, F_SETFL, O_NONBLOCK);
   }
-  read_end_ = ends[0];
+  read_end = ends[0];
   write_end = ends[1];
   set_handler(SIGINT, on_signal);
   set_handler(SIGTERM, on_signal);
@@ -48,15 +50,24 @@ Signals::Signals() {
 Signals::~Signals() {
   set_handler(SIGINT, SIG_DFL);
   set_handler(SIGTERM, SIG_DFL);
-  ::close(read_end_);
+  ::close(std::exchange(read_end, -1));
   ::close(write_end);
 }
 
 bool Signals::wait(std::chrono::milliseconds at_most) {
-  pollfd descriptor{read_end_, POLLIN, 0};
+  pollfd descriptor{read_end, POLLIN, 0};
   ::poll(&descriptor, 1, static_cast<int>(at_most.count()));
   char byte;
-  return ::read(read_end_, &byte, 1) == 1;
+  return ::read(read_end, &byte, 1) == 1;
+}
+
+bool Signals::watched() {
+  return read_end >= 0;
+}
+
+bool Signals::pending() {
+  pollfd descriptor{read_end, POLLIN, 0};
+  return watched() && ::poll(&descriptor, 1, 0) == 1;
 }
 
 }  // namespace afterglow

@@ -17,8 +17,11 @@ class Signals {
   /// Thread: one thread at a time.
   bool wait(std::chrono::milliseconds at_most);
 
- private:
-  int read_end_ = -1;
+  /// True while there is such an object.
+  static bool watched();
+  /// True when there is one, and a signal that no wait has taken yet.
+  /// Thread: any, as long as the object lives.
+  static bool pending();
 };
 
 }  // namespace afterglow

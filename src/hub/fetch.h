@@ -1,29 +1,22 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 
+#include "afterglow/model.h"
 #include "base/result.h"
 
 namespace afterglow {
-
-/// How far a download is.
-struct FetchProgress {
-  std::string_view file;    // the one that comes now; good during the call
-  std::uint64_t done = 0;   // bytes of all files, earlier downloads included
-  std::uint64_t total = 0;  // 0 while not known
-};
 
 struct FetchOptions {
   std::string revision = "main";  // a branch, tag or commit
   /// Ask the hub for a newer version even when a whole one is here.
   bool refresh = false;
-  /// Called several times a second, on the calling thread. What it throws
-  /// ends the download and comes out of fetch_model.
-  std::function<void(const FetchProgress&)> progress;
+  /// Called several times a second, on the calling thread, with the file that
+  /// comes now and the bytes of all files, earlier downloads included. What it
+  /// throws ends the download and comes out of fetch_model.
+  std::function<void(const DownloadProgress&)> progress;
   std::stop_token cancel;
 };
 

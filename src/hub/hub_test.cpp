@@ -156,7 +156,7 @@ TEST_F(Hub, WhatProgressThrowsComesOut) {
   set("NO_PROXY", "127.0.0.1");
   set("HF_ENDPOINT", "http://127.0.0.1:1");
   FetchOptions options;
-  options.progress = [](const FetchProgress&) {
+  options.progress = [](const DownloadProgress&) {
     throw std::runtime_error("enough");
   };
   EXPECT_THROW((void)fetch_model("o/n", options), std::runtime_error);

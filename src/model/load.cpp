@@ -11,6 +11,7 @@
 #include "model/json.h"
 #include "model/mapped_file.h"
 #include "model/model.h"
+#include "model/model_name.h"
 #include "model/text_file.h"
 #include "model/tokenizer_source.h"
 #include "model/weights.h"
@@ -144,16 +145,6 @@ KvLayout make_layout(const ModelConfig& config, KvType type) {
   KvLayout layout;
   layout.layers.assign(config.layers, layer);
   return layout;
-}
-
-std::string model_name(const std::string& path) {
-  std::error_code error;
-  fs::path full = fs::weakly_canonical(path, error);
-  if (error) {
-    full = path;
-  }
-  return fs::is_directory(full, error) ? full.filename().string()
-                                       : full.stem().string();
 }
 
 }  // namespace
