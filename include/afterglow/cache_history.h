@@ -13,7 +13,9 @@
 
 namespace afterglow {
 
+/// @cond
 class HistoryState;
+/// @endcond
 
 /// Tokens and their KV: what a generation has read and written. A value:
 /// continuing it twice gives two independent continuations, which share its
@@ -29,14 +31,17 @@ class AFTERGLOW_API CacheHistory {
   /// Bytes of the KV in memory, those shared with others included.
   std::uint64_t bytes() const;
 
-  /// For the functions of this library.
+  /// @cond
+  // For the functions of this library.
   explicit CacheHistory(std::shared_ptr<const HistoryState> state);
   const std::shared_ptr<const HistoryState>& state() const { return state_; }
+  /// @endcond
 
  private:
   std::shared_ptr<const HistoryState> state_;
 };
 
+/// Names and values that a file keeps for its user, in UTF-8.
 using Metadata = std::map<std::string, std::string>;
 
 /// Writes a history to one safetensors file, which mlx_lm's load_prompt_cache

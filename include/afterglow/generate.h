@@ -28,19 +28,21 @@ using TokenSampler = std::function<Token(std::span<const float> logprobs)>;
 using LogitsProcessor =
     std::function<void(std::span<const Token> tokens, std::span<float> logits)>;
 
+/// How an answer is made and what is told of it.
 struct GenerateOptions {
-  std::size_t max_tokens = 256;  // at most; the model's context limits it, too
-  SamplingParams sampling;
+  std::size_t max_tokens =
+      256;                  ///< at most; the model's context limits it, too
+  SamplingParams sampling;  ///< how tokens are chosen
   /// In place of sampling's draw; its penalties and biases still hold.
   TokenSampler sampler;
   /// Called in this order, after sampling's penalties and biases.
   std::vector<LogitsProcessor> logits_processors;
-  std::vector<std::string> stop;   // texts that end the answer, left out
-  std::vector<Token> stop_tokens;  // besides the model's own
-  std::optional<CacheHistory> cache_history;  // what may be continued
-  bool return_cache = false;                  // outputs have a cache_history
-  bool logprobs = false;
-  std::size_t top_logprobs = 0;  // how many; needs logprobs
+  std::vector<std::string> stop;   ///< texts that end the answer, left out
+  std::vector<Token> stop_tokens;  ///< besides the model's own
+  std::optional<CacheHistory> cache_history;  ///< what may be continued
+  bool return_cache = false;                  ///< outputs have a cache_history
+  bool logprobs = false;         ///< outputs have the token's logprob
+  std::size_t top_logprobs = 0;  ///< how many; needs logprobs
   /// A progress bar while the prompt is read and statistics at the end, on
   /// stderr.
   bool verbose = false;
@@ -48,25 +50,25 @@ struct GenerateOptions {
   /// asks for the next output.
   std::function<void(std::size_t done, std::size_t total)>
       prompt_progress_callback;
-  std::stop_token cancel;  // ends the answer soon
+  std::stop_token cancel;  ///< ends the answer soon
 };
 
 /// What one step of a generation gave. The last one has a finish_reason.
 struct StepOutput {
-  std::string text;  // the next piece; may be empty
+  std::string text;  ///< the next piece; may be empty
   /// The token; one that ended the answer, too. kUnknownToken: none (the
   /// answer was cut).
   Token token = kUnknownToken;
-  float logprob = 0;                       // with options.logprobs
-  std::vector<TokenLogprob> top_logprobs;  // most likely first
-  std::size_t prompt_tokens = 0;
-  std::size_t cached_tokens = 0;  // of these, not computed
-  double prompt_tps = 0;          // computed tokens a second
-  std::size_t generation_tokens = 0;
-  double generation_tps = 0;
-  std::uint64_t peak_memory = 0;  // bytes, of the process
-  std::optional<FinishReason> finish_reason;
-  std::optional<CacheHistory> cache_history;  // with options.return_cache
+  float logprob = 0;                          ///< with options.logprobs
+  std::vector<TokenLogprob> top_logprobs;     ///< most likely first
+  std::size_t prompt_tokens = 0;              ///< all
+  std::size_t cached_tokens = 0;              ///< of these, not computed
+  double prompt_tps = 0;                      ///< computed tokens a second
+  std::size_t generation_tokens = 0;          ///< so far, no stop token
+  double generation_tps = 0;                  ///< tokens a second
+  std::uint64_t peak_memory = 0;              ///< bytes, of the process
+  std::optional<FinishReason> finish_reason;  ///< of the last output
+  std::optional<CacheHistory> cache_history;  ///< with options.return_cache
 };
 
 /// A running generation: a range of StepOutput, to be walked once. Destroying
@@ -74,8 +76,10 @@ struct StepOutput {
 /// Thread: one thread at a time.
 class AFTERGLOW_API TextStream {
  public:
+  /// An input iterator.
   class iterator {
    public:
+    /// @cond
     using iterator_category = std::input_iterator_tag;
     using value_type = StepOutput;
     using difference_type = std::ptrdiff_t;
@@ -94,6 +98,7 @@ class AFTERGLOW_API TextStream {
     bool operator==(std::default_sentinel_t) const {
       return !stream_->current_;
     }
+    /// @endcond
 
    private:
     TextStream* stream_ = nullptr;
@@ -101,6 +106,7 @@ class AFTERGLOW_API TextStream {
 
   /// Throws as next().
   iterator begin() { return iterator(*this); }
+  /// No output is left.
   std::default_sentinel_t end() const { return {}; }
 
   /// Waits for the next output; none after the last. Throws: what the
@@ -109,11 +115,13 @@ class AFTERGLOW_API TextStream {
   /// True: next() returns without waiting.
   bool wait_for(std::chrono::milliseconds at_most);
 
+  /// @cond
   class Impl;
   explicit TextStream(std::unique_ptr<Impl> impl);
   ~TextStream();
   TextStream(TextStream&& other) noexcept;
   TextStream& operator=(TextStream&& other) noexcept;
+  /// @endcond
 
  private:
   std::unique_ptr<Impl> impl_;
@@ -141,10 +149,11 @@ AFTERGLOW_API StepOutput generate(
 
 /// What generate_step takes of GenerateOptions.
 struct StepOptions {
-  std::optional<CacheHistory> cache_history;
+  std::optional<CacheHistory> cache_history;  ///< what may be continued
+  /// As in GenerateOptions.
   std::function<void(std::size_t done, std::size_t total)>
       prompt_progress_callback;
-  std::stop_token cancel;
+  std::stop_token cancel;  ///< ends it
 };
 
 /// Logits for those who choose tokens themselves. Destroying it ends it.
@@ -169,11 +178,13 @@ class AFTERGLOW_API LogitsStream {
   /// All tokens but the last accepted one.
   CacheHistory cache_history() const;
 
+  /// @cond
   class Impl;
   explicit LogitsStream(std::unique_ptr<Impl> impl);
   ~LogitsStream();
   LogitsStream(LogitsStream&& other) noexcept;
   LogitsStream& operator=(LogitsStream&& other) noexcept;
+  /// @endcond
 
  private:
   std::unique_ptr<Impl> impl_;

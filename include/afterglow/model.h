@@ -17,45 +17,49 @@
 
 namespace afterglow {
 
+/// How a model is loaded and what is kept of its prompts.
 struct LoadOptions {
-  Backend backend = Backend::kCpu;
-  Activations activations = Activations::kInt16;
-  int threads = 0;                                  // 0: one for each core
-  std::string chat_template;                        // empty: the model's own
-  std::string prompt_cache_dir;                     // empty: no disk
-  std::optional<std::uint64_t> prompt_cache_bytes;  // RAM; default 25 %
-  std::optional<std::uint64_t> prompt_cache_size;   // entries; default none
+  Backend backend = Backend::kCpu;                  ///< what computes
+  Activations activations = Activations::kInt16;    ///< of the CPU
+  int threads = 0;                                  ///< 0: one for each core
+  std::string chat_template;                        ///< empty: the model's own
+  std::string prompt_cache_dir;                     ///< empty: no disk
+  std::optional<std::uint64_t> prompt_cache_bytes;  ///< RAM; default 25 %
+  std::optional<std::uint64_t> prompt_cache_size;   ///< entries; default none
+  /// Default: 20 GiB or 10 % of what is free.
   std::optional<std::uint64_t> prompt_cache_disk_bytes;
-  std::chrono::nanoseconds prompt_cache_ttl{0};  // since the last use; 0: ever
-  std::optional<std::uint64_t> memory_limit;     // default 80 % of memory
+  std::chrono::nanoseconds prompt_cache_ttl{
+      0};                                     ///< since the last use; 0: ever
+  std::optional<std::uint64_t> memory_limit;  ///< default 80 % of memory
 };
 
 /// How a download goes on. Sizes in bytes; total is 0 while it is not known.
 struct DownloadProgress {
-  std::string_view file;
-  std::uint64_t done = 0;
-  std::uint64_t total = 0;
+  std::string_view file;    ///< its name in the repository
+  std::uint64_t done = 0;   ///< bytes that are here
+  std::uint64_t total = 0;  ///< bytes of the file
 };
 
+/// What is known of a loaded model.
 struct ModelInfo {
-  std::string name;
-  std::string path;
-  std::string architecture;
-  std::string quantization;
-  std::string backend;  // "cpu int16", ...
-  std::size_t vocab_size = 0;
-  std::size_t context_length = 0;  // tokens
-  std::uint64_t parameters = 0;
-  std::uint64_t weight_bytes = 0;
-  double load_seconds = 0;
-  std::vector<Token> stop_tokens;
+  std::string name;                ///< of its file or folder
+  std::string path;                ///< where it was loaded from
+  std::string architecture;        ///< "llama", ...
+  std::string quantization;        ///< "Q4_1", "4 bits", ...
+  std::string backend;             ///< "cpu int16", ...
+  std::size_t vocab_size = 0;      ///< tokens
+  std::size_t context_length = 0;  ///< tokens
+  std::uint64_t parameters = 0;    ///< weights, counted
+  std::uint64_t weight_bytes = 0;  ///< in memory
+  double load_seconds = 0;         ///< from the call to ready
+  std::vector<Token> stop_tokens;  ///< those that end an answer
 };
 
 /// One message of a chat. Roles are those of the model's template: "system",
 /// "user", "assistant".
 struct Message {
-  std::string role;
-  std::string content;
+  std::string role;     ///< who speaks
+  std::string content;  ///< what
 };
 
 /// What to continue: text, which is tokenized as mlx_lm does (the model's own
@@ -63,7 +67,9 @@ struct Message {
 /// already known of it is found, never declared.
 class AFTERGLOW_API Prompt {
  public:
+  /// UTF-8.
   Prompt(std::string text);
+  /// The same.
   Prompt(const char* text) : Prompt(std::string(text)) {}
   /// system_tokens: how many of them are a system prompt, which the prompt
   /// cache keeps longer than what follows.
@@ -71,7 +77,9 @@ class AFTERGLOW_API Prompt {
 
   /// None: text that is tokenized when it is used.
   const std::optional<std::vector<Token>>& tokens() const { return tokens_; }
+  /// Empty where there are tokens.
   const std::string& text() const { return text_; }
+  /// How many of the tokens are a system prompt.
   std::size_t system_tokens() const { return system_tokens_; }
 
  private:
@@ -80,7 +88,9 @@ class AFTERGLOW_API Prompt {
   std::size_t system_tokens_ = 0;
 };
 
+/// @cond
 class ModelState;
+/// @endcond
 
 /// A loaded model with its tokenizer, prompt cache and generation thread: a
 /// handle, whose copies are the same model. The last handle, generation or
@@ -88,6 +98,7 @@ class ModelState;
 /// Thread: all members are safe from any thread.
 class AFTERGLOW_API Model {
  public:
+  /// Valid while a handle lives.
   const ModelInfo& info() const;
 
   /// Text to tokens. add_special_tokens: as the tokenizer does for plain text
@@ -125,9 +136,11 @@ class AFTERGLOW_API Model {
   /// generating throws kUnavailable. Called by the last handle, too.
   bool close(std::chrono::nanoseconds write_time = std::chrono::seconds(30));
 
-  /// For the functions of this library.
+  /// @cond
+  // For the functions of this library.
   explicit Model(std::shared_ptr<ModelState> state);
   const std::shared_ptr<ModelState>& state() const { return state_; }
+  /// @endcond
 
  private:
   std::shared_ptr<ModelState> state_;

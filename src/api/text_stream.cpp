@@ -95,7 +95,15 @@ class TextStream::Impl {
     return true;
   }
 
-  std::optional<StepOutput> take() { return std::exchange(ready_, {}); }
+  /// The output that is ready. None: there is no more, which is the time for
+  /// statistics, all text being with the caller.
+  std::optional<StepOutput> take() {
+    if (!ready_ && statistics_) {
+      print_statistics(*statistics_, any_text_);
+      statistics_.reset();
+    }
+    return std::exchange(ready_, {});
+  }
 
  private:
   struct Cancel {
@@ -153,7 +161,7 @@ class TextStream::Impl {
         per_second(timings.predicted_n, timings.predicted_ms);
     give(finished.history, all_tokens());
     end();
-    if (options_.verbose) print_statistics(*ready_, any_text_);
+    if (options_.verbose) statistics_ = *ready_;
   }
 
   void on(const Failed& failed) { raise(failed.error); }
@@ -197,6 +205,7 @@ class TextStream::Impl {
   std::size_t limit_ = 0;
   StepOutput so_far_;  // of the next output
   std::optional<StepOutput> ready_;
+  std::optional<StepOutput> statistics_;  // of the whole, to be printed
   bool any_text_ = false;
   bool over_ = false;
   Clock::time_point began_ = Clock::now();
@@ -232,14 +241,11 @@ StepOutput generate(
   while (auto output = stream.next()) {
     if (options.verbose) {
       std::fwrite(output->text.data(), 1, output->text.size(), stdout);
+      if (output->finish_reason) std::printf("\n");
       std::fflush(stdout);
     }
     text += output->text;
     last = *std::move(output);
-  }
-  if (options.verbose) {
-    std::printf("\n");
-    std::fflush(stdout);
   }
   last.text = std::move(text);
   return last;

@@ -5,7 +5,7 @@
 namespace afterglow {
 
 void print_statistics(const StepOutput& last, bool any_text) {
-  std::fprintf(stderr, "==========\n");
+  std::fprintf(stderr, "\n==========\n");
   if (!any_text) {
     std::fprintf(stderr, "No text generated for this prompt\n");
   }
