@@ -4,7 +4,7 @@
 
 #include "cli/download_line.h"
 #include "cli/signals.h"
-#include "hub/fetch.h"
+#include "hub/fetch_model.h"
 
 namespace afterglow {
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "hub/fetch.h"
+#include "hub/fetch_model.h"
 #include "hub/installed.h"
 
 namespace afterglow {

@@ -485,7 +485,23 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_cache_is_named() {
+    fn disk_errors_say_what_to_do() {
+        let cases = [
+            (libc::ENOSPC, Code::NoSpace, "free some space"),
+            (libc::EDQUOT, Code::NoSpace, "HF_HOME"),
+            (libc::EROFS, Code::Permission, "HF_HOME"),
+            (libc::EIO, Code::Io, "/a/b: "),
+        ];
+        for (number, code, text) in cases {
+            let error = io::Error::from_raw_os_error(number);
+            let error = io_error(&error, Path::new("/a/b"));
+            assert_eq!(error.code, code);
+            assert!(error.message.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
         let folder = Folder::new();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();

@@ -253,7 +253,7 @@ fn read(
                 bytes.truncate(count);
                 Part::Bytes(bytes)
             }
-            Err(error) => Part::Failed(error.to_string()),
+            Err(error) => Part::Failed(io_in_words(&error)),
         };
         let last = !matches!(part, Part::Bytes(_));
         if sender.send(part).is_err() || last {
@@ -267,7 +267,16 @@ fn in_words(error: &ureq::Error) -> String {
         ureq::Error::HostNotFound => "the host is not known".to_owned(),
         ureq::Error::ConnectionFailed => "no connection".to_owned(),
         ureq::Error::Timeout(_) => "no answer in time".to_owned(),
-        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::Io(error) => io_in_words(error),
         other => other.to_string(),
+    }
+}
+
+/// Without the number in brackets.
+fn io_in_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
     }
 }

@@ -87,8 +87,8 @@ impl Fetch<'_> {
         Error::new(
             Code::NotFound,
             format!(
-                "{} is not complete in {}, and HF_HUB_OFFLINE forbids to \
-                 download it",
+                "{} is not in {}, or not as a whole, and HF_HUB_OFFLINE \
+                 forbids to download it",
                 self.name.text(),
                 self.settings.cache.display()
             ),
@@ -257,12 +257,11 @@ impl Fetch<'_> {
             Failure::Network(why) => Error::new(
                 Code::Unavailable,
                 format!(
-                    "{} is not complete in {}, and {} cannot be reached: \
-                     {why}. Check the network, HTTPS_PROXY and HF_ENDPOINT, or \
-                     name a model that is here (afterglow models)",
-                    self.name.text(),
-                    self.settings.cache.display(),
-                    self.settings.endpoint
+                    "{} cannot be asked for {}: {why}. Check the network, \
+                     HTTPS_PROXY and HF_ENDPOINT, or name a model that is \
+                     here (afterglow models)",
+                    self.settings.endpoint,
+                    self.name.text()
                 ),
             ),
         }

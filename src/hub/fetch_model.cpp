@@ -1,4 +1,4 @@
-#include "hub/fetch.h"
+#include "hub/fetch_model.h"
 
 #include <algorithm>
 #include <exception>
