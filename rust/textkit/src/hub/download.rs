@@ -46,8 +46,9 @@ impl<'a> Progress<'a> {
         self.total = total;
     }
 
-    pub fn begin(&mut self, file: &str) {
+    fn begin(&mut self, file: &str, there: u64) {
         self.file = file.to_owned();
+        self.current = there;
     }
 
     pub fn end(&mut self, size: u64) {
@@ -97,12 +98,14 @@ impl Download<'_> {
     /// continued. The blob appears when it is whole and has the right sum.
     pub fn run(&self, progress: &mut Progress) -> Result<()> {
         let etag = &self.file.etag;
+        let path = self.repository.partial(etag);
+        let there = fs::metadata(&path).map_or(0, |data| data.len());
+        progress.begin(self.path, there.min(self.file.size));
         let _lock = self.repository.lock(etag, &mut || progress.tick())?;
         if self.repository.has_blob(self.file) {
             return Ok(());
         }
-        let mut partial =
-            Partial::open(self.repository.partial(etag), self.file)?;
+        let mut partial = Partial::open(path, self.file, progress)?;
         self.fill(&mut partial, progress)?;
         if !partial.agrees(etag) {
             // Perhaps what an earlier attempt had left was wrong.
@@ -245,7 +248,12 @@ struct Partial {
 }
 
 impl Partial {
-    fn open(path: PathBuf, wanted: &File) -> Result<Self> {
+    /// Reads what is there, for the sum.
+    fn open(
+        path: PathBuf,
+        wanted: &File,
+        progress: &mut Progress,
+    ) -> Result<Self> {
         make_folder_of(&path)?;
         let open = || {
             fs::OpenOptions::new()
@@ -266,6 +274,9 @@ impl Partial {
             }
             digest.update(&bytes[..count]);
             size += count as u64;
+            if !progress.tick() {
+                return Err(cancelled());
+            }
         }
         let mut partial = Self {
             path,

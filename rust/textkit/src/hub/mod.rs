@@ -120,7 +120,14 @@ impl Fetch<'_> {
             self.repository.write_tree(&commit, &json)?;
         }
         progress.expect(files.iter().map(|(_, file)| file.size).sum());
-        for (path, file) in files {
+        let (here, missing): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .partition(|(path, file)| self.is_here(&commit, path, file));
+        for (path, file) in here {
+            self.put(&commit, path, file)?;
+            progress.end(file.size);
+        }
+        for (path, file) in missing {
             self.bring(&commit, path, file, progress)?;
         }
         self.repository.write_ref(self.revision, &commit)?;
@@ -139,27 +146,39 @@ impl Fetch<'_> {
         file: &File,
         progress: &mut Progress,
     ) -> Result<()> {
-        progress.begin(path);
-        let pointer = self.repository.snapshot(commit).join(path);
-        let here = std::fs::metadata(&pointer);
-        if !here.is_ok_and(|data| data.len() == file.size) {
-            let download = Download {
-                client: &self.client,
-                repository: &self.repository,
-                name: &self.name.repository,
-                url: self.file_url(commit, path),
-                path,
-                file,
-            };
-            download.run(progress)?;
-            self.repository.link(commit, path, &file.etag)?;
-        }
+        let download = Download {
+            client: &self.client,
+            repository: &self.repository,
+            name: &self.name.repository,
+            url: self.file_url(commit, path),
+            path,
+            file,
+        };
+        download.run(progress)?;
+        self.put(commit, path, file)?;
         progress.end(file.size);
         if progress.tick() {
             Ok(())
         } else {
             Err(cancelled())
         }
+    }
+
+    fn is_here(&self, commit: &str, path: &str, file: &File) -> bool {
+        self.is_put(commit, path, file) || self.repository.has_blob(file)
+    }
+
+    fn is_put(&self, commit: &str, path: &str, file: &File) -> bool {
+        std::fs::metadata(self.repository.snapshot(commit).join(path))
+            .is_ok_and(|data| data.len() == file.size)
+    }
+
+    /// Puts a blob that is here into its place in the snapshot.
+    fn put(&self, commit: &str, path: &str, file: &File) -> Result<()> {
+        if self.is_put(commit, path, file) {
+            return Ok(());
+        }
+        self.repository.link(commit, path, &file.etag)
     }
 
     fn file_url(&self, commit: &str, path: &str) -> String {
