@@ -16,7 +16,7 @@ build_packages=(
   prometheus-cpp-dev python3 python3-venv
 )
 test_packages=(
-  ccache clang clang-format-14 libbenchmark-dev libclang-rt-14-dev
+  ccache clang clang-format-14 doxygen libbenchmark-dev libclang-rt-14-dev
 )
 # The tests of other processors than the one at hand.
 [ "$(uname -m)" != x86_64 ] ||

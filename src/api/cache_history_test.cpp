@@ -163,11 +163,18 @@ TEST(CacheHistories, OfOtherModelsAreRefused) {
   EXPECT_NE(text.find("another model's"), std::string::npos) << text;
 }
 
-class CacheFiles : public testing::TestWithParam<Activations> {
+struct Computing {
+  const char* name;
+  Backend backend;
+  Activations activations;
+};
+
+class CacheFiles : public testing::TestWithParam<Computing> {
  protected:
   Model load_model() {
     LoadOptions options = plain_options();
-    options.activations = GetParam();
+    options.backend = GetParam().backend;
+    options.activations = GetParam().activations;
     return load_tiny(options);
   }
   Folder folder_;
@@ -198,8 +205,12 @@ TEST_P(CacheFiles, GoOnWhereTheyWereSaved) {
 INSTANTIATE_TEST_SUITE_P(
     Modes,
     CacheFiles,
-    testing::Values(Activations::kInt16, Activations::kF32),
-    [](const auto& info) { return to_string(info.param); }
+    testing::Values(
+        Computing{"int16", Backend::kCpu, Activations::kInt16},
+        Computing{"f32", Backend::kCpu, Activations::kF32},
+        Computing{"mlx", Backend::kMlx, Activations::kInt16}
+    ),
+    [](const auto& info) { return info.param.name; }
 );
 
 TEST(CacheFileErrors, NameTheFileAndWhatIsWrong) {

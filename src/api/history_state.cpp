@@ -26,7 +26,8 @@ KvHistoryPtr HistoryState::get() const {
     if (!all) {
       raise(
           {Code::kUnavailable,
-           "[cache.history] the generation failed, so there is no history"}
+           "[cache.history] there is no history: the generation failed or has "
+           "not begun"}
       );
     }
     history_ = shortened(all, length_);

@@ -20,7 +20,7 @@ class HistoryState {
       : generation_(std::move(generation)), length_(length) {}
 
   /// No longer than asked for. Throws: kUnavailable when the generation
-  /// failed before it had read anything.
+  /// failed or has not begun.
   KvHistoryPtr get() const;
 
  private:

@@ -5,6 +5,7 @@
 
 #include "api/model_state.h"
 #include "api/raise.h"
+#include "hub/fetch_model.h"
 
 namespace afterglow {
 namespace {
@@ -69,8 +70,10 @@ std::string Model::decode(
   return tokenizer.decode(tokens, skip_special_tokens);
 }
 
-Prompt Model::apply_chat_template(std::span<const Message> messages) const {
-  return apply_chat_template(to_json(messages), {}, {});
+Prompt Model::apply_chat_template(
+    std::span<const Message> messages, std::string_view variables_json
+) const {
+  return apply_chat_template(to_json(messages), {}, variables_json);
 }
 
 Prompt Model::apply_chat_template(
@@ -83,12 +86,20 @@ Prompt Model::apply_chat_template(
   );
 }
 
-Prompt Model::open_chat_prompt(std::span<const Message> messages) const {
-  return to_prompt(state_->engine().prepare_open_chat(to_json(messages)));
+Prompt Model::open_chat_prompt(
+    std::span<const Message> messages, std::string_view variables_json
+) const {
+  return to_prompt(
+      state_->engine().prepare_open_chat(to_json(messages), variables_json)
+  );
 }
 
-Prompt Model::rest_of_chat_prompt(std::span<const Message> messages) const {
-  return to_prompt(state_->engine().prepare_rest_of_chat(to_json(messages)));
+Prompt Model::rest_of_chat_prompt(
+    std::span<const Message> messages, std::string_view variables_json
+) const {
+  return to_prompt(
+      state_->engine().prepare_rest_of_chat(to_json(messages), variables_json)
+  );
 }
 
 bool Model::close(std::chrono::nanoseconds write_time) {
@@ -101,9 +112,12 @@ Model load(
     const std::function<void(const DownloadProgress&)>& progress,
     std::stop_token cancel
 ) {
+  FetchOptions fetch;
+  fetch.progress = progress;
+  fetch.cancel = std::move(cancel);
   EngineOptions all;
   static_cast<LoadOptions&>(all) = options;
-  all.model = path_or_hub_id;
+  all.model = require(fetch_model(path_or_hub_id, fetch));
   return Model(std::make_shared<ModelState>(require(Engine::load(all))));
 }
 
