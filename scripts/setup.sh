@@ -11,8 +11,8 @@ venv=$PWD/.venv
 model=SmolLM2-135M-Instruct.Q4_1.gguf
 
 build_packages=(
-  cmake g++ libboost1.81-dev libcli11-dev libfmt-dev libgtest-dev libspdlog-dev
-  libssl-dev libxxhash-dev ninja-build nlohmann-json3-dev pkg-config
+  cmake g++ libboost1.81-dev libcli11-dev libedit-dev libfmt-dev libgtest-dev
+  libspdlog-dev libssl-dev libxxhash-dev ninja-build nlohmann-json3-dev pkg-config
   prometheus-cpp-dev python3 python3-venv
 )
 test_packages=(

@@ -16,9 +16,9 @@ namespace {
 int read_end = -1;   // that of the one object, else -1
 int write_end = -1;  // set before the handlers are
 
-void on_signal(int) {
+void on_signal(int number) {
   const int saved = errno;
-  const char byte = 0;
+  const char byte = static_cast<char>(number);
   // A full pipe means that enough signals wait already.
   [[maybe_unused]] const auto written = ::write(write_end, &byte, 1);
   errno = saved;
@@ -42,23 +42,42 @@ Signals::Signals() {
   }
   read_end = ends[0];
   write_end = ends[1];
-  set_handler(SIGINT, on_signal);
-  set_handler(SIGTERM, on_signal);
+  also({SIGINT, SIGTERM});
   set_handler(SIGPIPE, SIG_IGN);
 }
 
 Signals::~Signals() {
-  set_handler(SIGINT, SIG_DFL);
-  set_handler(SIGTERM, SIG_DFL);
+  for (const int number : watched_) set_handler(number, SIG_DFL);
   ::close(std::exchange(read_end, -1));
   ::close(write_end);
 }
 
-bool Signals::wait(std::chrono::milliseconds at_most) {
+void Signals::also(std::initializer_list<int> numbers) {
+  for (const int number : numbers) {
+    watched_.push_back(number);
+    set_handler(number, on_signal);
+  }
+}
+
+int Signals::take(std::chrono::milliseconds at_most) {
   pollfd descriptor{read_end, POLLIN, 0};
   ::poll(&descriptor, 1, static_cast<int>(at_most.count()));
   char byte;
-  return ::read(read_end, &byte, 1) == 1;
+  return ::read(read_end, &byte, 1) == 1 ? byte : 0;
+}
+
+bool Signals::wait_with(int other) {
+  pollfd both[2] = {{other, POLLIN, 0}, {read_end, POLLIN, 0}};
+  while (::poll(both, 2, -1) < 0) {
+    CHECK(errno == EINTR, "poll failed");
+  }
+  return both[0].revents != 0;
+}
+
+void Signals::suspend() {
+  set_handler(SIGTSTP, SIG_DFL);
+  ::raise(SIGTSTP);  // returns when the process goes on
+  set_handler(SIGTSTP, on_signal);
 }
 
 bool Signals::watched() {

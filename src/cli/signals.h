@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <initializer_list>
+#include <vector>
 
 namespace afterglow {
 
@@ -15,13 +17,27 @@ class Signals {
 
   /// Waits for a signal; true when one came. Each counts once.
   /// Thread: one thread at a time.
-  bool wait(std::chrono::milliseconds at_most);
+  bool wait(std::chrono::milliseconds at_most) { return take(at_most) != 0; }
+  /// The same; which signal came, or 0.
+  int take(std::chrono::milliseconds at_most);
+
+  /// Waits for further signals, too.
+  void also(std::initializer_list<int> numbers);
+  /// Waits until a descriptor can be read or has ended, or a signal is there.
+  /// True: the descriptor.
+  bool wait_with(int descriptor);
+  /// Stops the process as Ctrl-Z does, until it is told to go on.
+  /// Requires: also({SIGTSTP}).
+  void suspend();
 
   /// True while there is such an object.
   static bool watched();
   /// True when there is one, and a signal that no wait has taken yet.
   /// Thread: any, as long as the object lives.
   static bool pending();
+
+ private:
+  std::vector<int> watched_;
 };
 
 }  // namespace afterglow

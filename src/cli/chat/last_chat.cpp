@@ -1,0 +1,66 @@
+#include "cli/chat/last_chat.h"
+
+#include <unistd.h>
+
+#include <span>
+
+namespace afterglow {
+namespace {
+
+constexpr char kFolder[] = "chat";
+constexpr char kFile[] = "chat/last.json";
+constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+
+Error at_file(const Error& error) {
+  return {
+      error.code,
+      "[chat.continue] " + std::string(kFile) + ": " + error.message};
+}
+
+}  // namespace
+
+Result<std::optional<LastChat::Found>> LastChat::read() {
+  auto file = files_->open(kFile);
+  if (!file.ok()) {
+    if (file.error().code == Code::kNotFound) return std::optional<Found>();
+    return file.error();
+  }
+  auto info = (*file)->info();
+  if (!info.ok()) return info.error();
+  if (info->bytes > kMostBytes) {
+    return at_file({Code::kCorrupt, "it has more than 64 MiB"});
+  }
+  std::string text(static_cast<std::size_t>(info->bytes), '\0');
+  auto count = (*file)->read_at(0, std::as_writable_bytes(std::span(text)));
+  if (!count.ok()) return count.error();
+  text.resize(*count);
+  auto conversation = parse_conversation(text);
+  if (!conversation.ok()) return at_file(conversation.error());
+  return std::optional(Found{*std::move(conversation), info->mtime_ns});
+}
+
+Status LastChat::write(const Conversation& conversation) {
+  const std::string text = to_json(conversation);
+  const std::string temporary =
+      std::string(kFile) + "." + std::to_string(::getpid());
+  if (Status made = files_->make_directory(kFolder); !made.ok()) return made;
+  // One of a process of this number that was killed.
+  if (Status gone = files_->remove(temporary);
+      !gone.ok() && gone.error().code != Code::kNotFound) {
+    return gone;
+  }
+  auto file = files_->create(temporary);
+  if (!file.ok()) return file.error();
+  Status written = (*file)->write_at(0, std::as_bytes(std::span(text)));
+  if (written.ok()) written = (*file)->sync();
+  if (written.ok()) written = files_->rename(temporary, kFile);
+  if (!written.ok()) {
+    // The first error tells more.
+    [[maybe_unused]] const Status removed = files_->remove(temporary);
+    return written;
+  }
+  Status synced = files_->sync_directory(kFolder);
+  return synced.ok() ? files_->sync_directory("") : synced;
+}
+
+}  // namespace afterglow
