@@ -1,6 +1,7 @@
-# Finds MLX in the PyPI wheel that lies in AFTERGLOW_VENV: makes the imported
-# target MLX::mlx from the wheel's include/ and lib/. The wheel's own package
-# configuration is not used, since it asks for CUDA's development files.
+# Finds MLX in the PyPI wheel that lies in AFTERGLOW_VENV, or whose folder mlx
+# is AFTERGLOW_MLX_ROOT: makes the imported target MLX::mlx from the wheel's
+# include/ and lib/. The wheel's own package configuration is not used, since it
+# asks for CUDA's development files.
 #
 # Sets MLX_FOUND, MLX_VERSION, MLX_ROOT (the wheel's folder mlx, whose parent
 # also holds the folder of its BLAS, found by libmlx through a relative path),
@@ -8,6 +9,9 @@
 
 file(GLOB _mlx_roots "${AFTERGLOW_VENV}/lib/python3*/site-packages/mlx"
      "${AFTERGLOW_VENV}/lib64/python3*/site-packages/mlx")
+if(AFTERGLOW_MLX_ROOT)
+  set(_mlx_roots ${AFTERGLOW_MLX_ROOT})
+endif()
 
 # Searched anew each time, so that a wheel installed or replaced after the
 # first configure counts.
