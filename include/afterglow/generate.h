@@ -35,7 +35,8 @@ struct GenerateOptions {
   SamplingParams sampling;  ///< how tokens are chosen
   /// In place of sampling's draw; its penalties and biases still hold.
   TokenSampler sampler;
-  /// Called in this order, after sampling's penalties and biases.
+  /// Called in this order, after sampling's penalties and biases. They may
+  /// forbid tokens by -infinity, but not all.
   std::vector<LogitsProcessor> logits_processors;
   std::vector<std::string> stop;   ///< texts that end the answer, left out
   std::vector<Token> stop_tokens;  ///< besides the model's own

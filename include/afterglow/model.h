@@ -28,6 +28,8 @@ struct LoadOptions {
   std::optional<std::uint64_t> prompt_cache_size;   ///< entries; default none
   /// Default: 20 GiB or 10 % of what is free.
   std::optional<std::uint64_t> prompt_cache_disk_bytes;
+  /// Bytes that all processes on the directory write a day; default: no limit.
+  std::optional<std::uint64_t> prompt_cache_daily_writes;
   std::chrono::nanoseconds prompt_cache_ttl{
       0};                                     ///< since the last use; 0: ever
   std::optional<std::uint64_t> memory_limit;  ///< default 80 % of memory
@@ -53,6 +55,7 @@ struct ModelInfo {
   std::uint64_t weight_bytes = 0;  ///< in memory
   double load_seconds = 0;         ///< from the call to ready
   std::vector<Token> stop_tokens;  ///< those that end an answer
+  bool has_chat_template = false;  ///< its own, or one it was loaded with
 };
 
 /// One message of a chat. Roles are those of the model's template: "system",
@@ -115,7 +118,10 @@ class AFTERGLOW_API Model {
 
   /// The prompt of a chat by the model's template, ready for the answer.
   /// Throws: kInvalidArgument with the template's own message.
-  Prompt apply_chat_template(std::span<const Message> messages) const;
+  /// variables_json: an object of further variables of the template, or "".
+  Prompt apply_chat_template(
+      std::span<const Message> messages, std::string_view variables_json = {}
+  ) const;
   /// The same for everything a template takes, as JSON: an array of OpenAI
   /// messages, an array of tools or "", an object of further variables or "".
   Prompt apply_chat_template(
@@ -124,12 +130,18 @@ class AFTERGLOW_API Model {
       std::string_view variables_json = {}
   ) const;
   /// A chat's prompt that ends inside its last message, which can go on from
-  /// there: what mlx_lm.cache_prompt caches.
-  Prompt open_chat_prompt(std::span<const Message> messages) const;
+  /// there: an answer whose beginning is given, or what mlx_lm.cache_prompt
+  /// caches.
+  Prompt open_chat_prompt(
+      std::span<const Message> messages, std::string_view variables_json = {}
+  ) const;
   /// What follows open_chat_prompt's end: the last message from its start on
   /// and what the template puts behind it, as mlx_lm.generate continues a
-  /// prompt-cache file.
-  Prompt rest_of_chat_prompt(std::span<const Message> messages) const;
+  /// prompt-cache file. A last message of the assistant is the beginning of
+  /// the answer: it stays open, and the message before it is the one meant.
+  Prompt rest_of_chat_prompt(
+      std::span<const Message> messages, std::string_view variables_json = {}
+  ) const;
 
   /// Ends what still runs and writes the prompt cache to its directory for at
   /// most that long. False: some of it did not reach the disk. Afterwards

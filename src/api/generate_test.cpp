@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <thread>
+#include <tuple>
 
 #include "api/testing.h"
 
@@ -112,6 +113,40 @@ TEST(Generate, WhatACallbackThrowsComesOutAndEndsIt) {
   EXPECT_EQ(code, Code::kInvalidArgument);
   EXPECT_NE(text.find("token 96"), std::string::npos) << text;
   EXPECT_EQ(answer_to(model, some_tokens(20)).tokens.size(), 12u);
+}
+
+TEST(Generate, SaysWhatProcessorsLeftThatCannotBeChosenFrom) {
+  Model model = load_tiny();
+  GenerateOptions options;
+  const auto left = [&](LogitsProcessor processor) {
+    options.logits_processors = {std::move(processor)};
+    return refusal([&] { generate(model, some_tokens(20), options); });
+  };
+  const auto fill = [](float value) {
+    return [value](auto, std::span<float> logits) {
+      std::fill(logits.begin(), logits.end(), value);
+    };
+  };
+  for (const bool own_sampler : {false, true}) {
+    if (own_sampler) options.sampler = most_likely;
+    auto [code, text] = left(fill(-INFINITY));
+    EXPECT_EQ(code, Code::kInvalidArgument);
+    EXPECT_NE(text.find("leave no token"), std::string::npos) << text;
+    std::tie(code, text) = left([](auto, auto logits) { logits[5] = NAN; });
+    EXPECT_EQ(code, Code::kInvalidArgument);
+    EXPECT_NE(text.find("not a number"), std::string::npos) << text;
+  }
+  // One is enough.
+  options.sampler = {};
+  options.max_tokens = 3;
+  options.logits_processors = {[](auto, std::span<float> logits) {
+    std::fill(logits.begin(), logits.end(), -INFINITY);
+    logits[20] = -50;
+  }};
+  EXPECT_EQ(
+      answer_to(model, some_tokens(20), options).tokens,
+      std::vector<Token>(3, 20)
+  );
 }
 
 TEST(Generate, RefusesBadInput) {

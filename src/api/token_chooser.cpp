@@ -1,10 +1,38 @@
 #include "api/token_chooser.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "api/raise.h"
 
 namespace afterglow {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Throws: kInvalidArgument for logits that leave nothing to choose.
+void check(const std::vector<float>& logits) {
+  bool any = false;
+  for (float logit : logits) {
+    if (std::isnan(logit)) {
+      raise(
+          {Code::kInvalidArgument,
+           "[generate] a logit is not a number after the logits processors"}
+      );
+    }
+    any = any || logit > -kInfinity;
+  }
+  if (!any) {
+    raise(
+        {Code::kInvalidArgument,
+         "[generate] the logits processors leave no token: all logits are "
+         "-infinity"}
+    );
+  }
+}
+
+}  // namespace
 
 TokenOut TokenChooser::choose(
     const std::vector<Token>& tokens, std::vector<float> logits
@@ -13,6 +41,7 @@ TokenOut TokenChooser::choose(
   for (const LogitsProcessor& process : options_.logits_processors) {
     process(tokens, logits);
   }
+  check(logits);
   TokenOut out;
   double log_sum = 0;  // of logits; 0 once they are log-probabilities
   if (options_.sampler || options_.logprobs) log_sum = log_sum_exp(logits);

@@ -24,7 +24,8 @@ class TokenChooser {
 
   /// `tokens` are prompt and answer so far. Shape: logits [vocab].
   /// Throws: what the functions throw; kInvalidArgument when the sampler names
-  /// a token that is not in the vocabulary.
+  /// a token that is not in the vocabulary, or when the processors leave a
+  /// logit that is not a number or no token to choose.
   TokenOut choose(const std::vector<Token>& tokens, std::vector<float> logits);
 
  private:

@@ -7,6 +7,7 @@
 #include "cli/cache_report.h"
 #include "cli/human.h"
 #include "cli/report_error.h"
+#include "engine/kv_history.h"
 #include "kv/entry_name.h"
 #include "store/mlx_cache_file_blocks.h"
 
@@ -22,14 +23,13 @@ struct ExportFlags {
 };
 
 /// What the file says of itself. KV that was not computed here (imported) or
-/// that lies in a namespace gets a spec that no model has: whoever takes the
-/// file in compares it with a computation first.
+/// that lies in a namespace is said to be foreign: whoever imports the file
+/// compares it with a computation first.
 MlxCacheStamp stamp_of(const BlockFileSource& source) {
   const ModelKey& key = source.key();
   MlxCacheStamp stamp{key.fingerprint, key.spec, source.tokens()};
   if (source.root() != root_id(key.fingerprint, key.spec, "")) {
-    stamp.spec =
-        Sha256().text("afterglow-export").digest(source.root().bytes).finish();
+    stamp.spec = foreign_spec(key.spec);
   }
   return stamp;
 }

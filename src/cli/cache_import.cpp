@@ -75,7 +75,7 @@ Result<PreparedPrompt> prepare_text(
     return Error{
         Code::kInvalidArgument, "[cache.import] the prompt is not valid UTF-8"};
   }
-  return engine.prepare_open_chat(text);
+  return engine.prepare_open_chat(text, {});
 }
 
 /// Nothing when no prompt is given: the file has to tell its tokens.
@@ -101,8 +101,9 @@ Result<std::optional<std::vector<Token>>> prompt_tokens(
   } else {
     text = *flags.prompt;
   }
-  auto prepared = flags.messages_file.empty() ? prepare_text(engine, text)
-                                              : engine.prepare_open_chat(text);
+  auto prepared = flags.messages_file.empty()
+                      ? prepare_text(engine, text)
+                      : engine.prepare_open_chat(text, {});
   if (!prepared.ok()) return prepared.error();
   return Tokens(std::move(prepared->tokens));
 }

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "api/model_state.h"
+#include "api/raise.h"
 #include "cli/default_model.h"
 #include "cli/parse_size.h"
+#include "engine/xtc_special_tokens.h"
 
 namespace afterglow {
 namespace {
@@ -93,7 +96,7 @@ void add_model_flags(CLI::App& command, EngineOptions& options) {
   );
 }
 
-void add_cache_flags(CLI::App& command, EngineOptions& options) {
+void add_cache_flags(CLI::App& command, LoadOptions& options) {
   command
       .add_option(
           "--prompt-cache-dir",
@@ -101,15 +104,6 @@ void add_cache_flags(CLI::App& command, EngineOptions& options) {
           "Keep the prompt cache in this directory, over restarts"
       )
       ->type_name("DIR");
-  command
-      .add_option(
-          "--prompt-cache-file",
-          options.prompt_cache_files,
-          "Preload and pin an exported prompt cache (repeatable)"
-      )
-      ->type_name("FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option(
       "--prompt-cache-size",
       options.prompt_cache_size,
@@ -150,7 +144,7 @@ void add_cache_flags(CLI::App& command, EngineOptions& options) {
   );
 }
 
-void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+void add_request_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   command
       .add_option("--temp", flags.temperature, "Temperature (0: most likely)")
       ->check(CLI::NonNegativeNumber)
@@ -165,11 +159,63 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
       ->capture_default_str();
 }
 
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+  add_request_sampling_flags(command, flags);
+  command
+      .add_option(
+          "--min-tokens-to-keep",
+          flags.min_tokens_to_keep,
+          "Tokens that --min-p leaves at least"
+      )
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option(
+          "--xtc-probability",
+          flags.xtc_probability,
+          "How often XTC leaves out the most likely tokens (0: never)"
+      )
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--xtc-threshold",
+          flags.xtc_threshold,
+          "Of tokens more likely than this XTC keeps only the least likely"
+      )
+      ->check(CLI::Range(0.0, 0.5))
+      ->capture_default_str();
+}
+
+SamplingParams sampling_params(
+    const SamplingFlags& flags,
+    const Model& model,
+    const std::vector<Token>& stop_tokens
+) {
+  SamplingParams params;
+  params.temperature = flags.temperature;
+  params.top_p = flags.top_p;
+  params.top_k = flags.top_k;
+  params.min_p = flags.min_p;
+  params.min_tokens_to_keep = flags.min_tokens_to_keep;
+  params.xtc_probability = flags.xtc_probability;
+  params.xtc_threshold = flags.xtc_threshold;
+  if (flags.xtc_probability > 0) {
+    params.xtc_special_tokens =
+        xtc_special_tokens(model.state()->engine().tokenizer(), stop_tokens);
+  }
+  return params;
+}
+
 Result<std::unique_ptr<Engine>> load_engine(EngineOptions options) {
   auto model = model_or_default(options.model);
   if (!model.ok()) return model.error();
   options.model = *std::move(model);
   return Engine::load(options);
+}
+
+Model load_public_model(const EngineOptions& options) {
+  return load(require(model_or_default(options.model)), options);
 }
 
 }  // namespace afterglow

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "afterglow/model.h"
 #include "engine/engine.h"
 
 namespace CLI {
@@ -13,7 +15,7 @@ namespace afterglow {
 /// Adds the flags that say which model is loaded and how.
 void add_model_flags(CLI::App& command, EngineOptions& options);
 /// Adds the flags of the prompt cache.
-void add_cache_flags(CLI::App& command, EngineOptions& options);
+void add_cache_flags(CLI::App& command, LoadOptions& options);
 
 /// The flags of how tokens are chosen; names and defaults of mlx_lm.
 struct SamplingFlags {
@@ -21,10 +23,24 @@ struct SamplingFlags {
   double top_p = 1;
   std::size_t top_k = 0;
   double min_p = 0;
+  std::size_t min_tokens_to_keep = 1;
+  double xtc_probability = 0;
+  double xtc_threshold = 0.1;
 };
+/// The first four, which the server takes as defaults of its requests.
+void add_request_sampling_flags(CLI::App& command, SamplingFlags& flags);
+/// All of them.
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags);
+/// What they say for a model. `stop_tokens` are all that end an answer.
+SamplingParams sampling_params(
+    const SamplingFlags& flags,
+    const Model& model,
+    const std::vector<Token>& stop_tokens
+);
 
 /// Fills in the default model, then loads.
 Result<std::unique_ptr<Engine>> load_engine(EngineOptions options);
+/// The same by the public interface; throws its exceptions.
+Model load_public_model(const EngineOptions& options);
 
 }  // namespace afterglow

@@ -1,31 +1,30 @@
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "base/memory_size.h"
+#include "afterglow/generate.h"
+#include "api/raise.h"
 #include "cli/commands.h"
+#include "cli/continued_file.h"
 #include "cli/engine_flags.h"
-#include "cli/event_queue.h"
-#include "api/progress_bar.h"
+#include "cli/prompt_text.h"
+#include "cli/refused_flags.h"
 #include "cli/report_error.h"
 #include "cli/signals.h"
-#include "engine/text_assembler.h"
-#include "store/mlx_cache_file.h"
+#include "cli/stop_token.h"
 
 namespace afterglow {
 namespace {
 
 using namespace std::chrono_literals;
-using std::chrono::steady_clock;
 
 constexpr auto kTick = 50ms;
 constexpr auto kFlushTime = 30s;
@@ -35,208 +34,212 @@ struct GenerateFlags {
   SamplingFlags sampling;
   std::string prompt = "hello";
   std::optional<std::string> system_prompt;
+  std::optional<std::string> prefill_response;
+  std::string template_variables;  // JSON
+  bool ignore_chat_template = false;
+  std::string prompt_cache_file;
+  std::vector<std::string> extra_eos_tokens;
   std::int64_t max_tokens = 100;
   std::optional<std::uint64_t> seed;
-  bool ignore_chat_template = false;
   bool verbose = true;
 };
 
-/// mlx_lm lets a prompt on the command line say \n and \t.
-std::string unescape(const std::string& text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char next = i + 1 < text.size() ? text[i + 1] : 0;
-    if (text[i] == '\\' && (next == 'n' || next == 't')) {
-      result += next == 'n' ? '\n' : '\t';
-      ++i;
-    } else {
-      result += text[i];
-    }
+/// Throws: kInvalidArgument when a flag needs a template that is not there.
+void check_template(const GenerateFlags& flags) {
+  const char* needs = flags.system_prompt                 ? "--system-prompt"
+                      : flags.prefill_response            ? "--prefill-response"
+                      : !flags.template_variables.empty() ? "--chat-template-"
+                                                            "config"
+                                                          : nullptr;
+  if (needs != nullptr) {
+    raise(
+        {Code::kInvalidArgument,
+         std::string("[cli.prompt] ") + needs +
+             ": the model has no chat template; give it one with "
+             "--chat-template"}
+    );
   }
-  return result;
 }
 
-std::string read_prompt(const std::string& flag) {
-  if (flag != "-") return unescape(flag);
-  return {std::istreambuf_iterator<char>(std::cin), {}};
-}
-
-/// As mlx_lm.generate does: what is said goes on where the file's prompt ends.
-Result<PreparedPrompt> continue_file(
-    const std::vector<std::string>& files, Result<PreparedPrompt> rest
+/// The prompt, or what follows that of the file.
+Prompt make_prompt(
+    const Model& model,
+    const GenerateFlags& flags,
+    const std::string& text,
+    bool goes_on
 ) {
-  if (files.empty() || !rest.ok()) return rest;
-  if (files.size() > 1) {
-    return Error{
-        Code::kInvalidArgument,
-        "[cli.prompt] a prompt continues one --prompt-cache-file, not several"};
+  if (!flags.ignore_chat_template && !model.info().has_chat_template) {
+    check_template(flags);
   }
-  auto file = MlxCacheFile::open(files.front());
-  if (!file.ok()) return file.error();
-  if (!file->stamp()) {
-    return Error{
-        Code::kInvalidArgument,
-        "[cli.prompt] " + files.front() + ": changed since it was loaded"};
+  if (flags.ignore_chat_template || !model.info().has_chat_template) {
+    return goes_on ? Prompt(model.encode(text, false)) : Prompt(text);
   }
-  PreparedPrompt prompt{file->stamp()->tokens, {}};
-  prompt.tokens.insert(
-      prompt.tokens.end(), rest->tokens.begin(), rest->tokens.end()
-  );
-  return prompt;
-}
-
-Result<PreparedPrompt> prepare(
-    const Engine& engine, const GenerateFlags& flags, const std::string& prompt
-) {
-  const std::vector<std::string>& files = flags.engine.prompt_cache_files;
-  if (flags.ignore_chat_template) {
-    return continue_file(files, engine.prepare_text(prompt));
-  }
-  auto messages = nlohmann::ordered_json::array();
+  std::vector<Message> messages;
   if (flags.system_prompt) {
-    messages.push_back({{"role", "system"}, {"content", *flags.system_prompt}});
+    messages.push_back({"system", *flags.system_prompt});
   }
-  messages.push_back({{"role", "user"}, {"content", prompt}});
-  std::string text;
-  try {
-    text = messages.dump();
-  } catch (const nlohmann::json::type_error&) {
-    return Error{
-        Code::kInvalidArgument, "[cli.prompt] the prompt is not valid UTF-8"};
+  messages.push_back({"user", text});
+  if (flags.prefill_response) {
+    messages.push_back({"assistant", *flags.prefill_response});
   }
-  if (!files.empty()) {
-    return continue_file(files, engine.prepare_rest_of_chat(text));
-  }
-  auto prepared = engine.prepare_chat(text, {}, {});
-  // As mlx_lm does for a model without a template.
-  const bool plain = !prepared.ok() && !flags.system_prompt &&
-                     prepared.error().code == Code::kUnsupported;
-  return plain ? engine.prepare_text(prompt) : prepared;
+  const std::string& variables = flags.template_variables;
+  if (goes_on) return model.rest_of_chat_prompt(messages, variables);
+  return flags.prefill_response
+             ? model.open_chat_prompt(messages, variables)
+             : model.apply_chat_template(messages, variables);
 }
 
-GenerationRequest make_request(
-    const Engine& engine, const GenerateFlags& flags, PreparedPrompt prompt
+std::vector<Token> extra_stop_tokens(
+    const Model& model,
+    const GenerateFlags& flags,
+    const std::optional<ContinuedFile>& file
 ) {
-  GenerationRequest request;
-  request.prompt = std::move(prompt.tokens);
-  request.boundaries = std::move(prompt.boundaries);
-  request.sampling.temperature = flags.sampling.temperature;
-  request.sampling.top_p = flags.sampling.top_p;
-  request.sampling.top_k = flags.sampling.top_k;
-  request.sampling.min_p = flags.sampling.min_p;
-  request.sampling.seed = flags.seed;
-  request.max_tokens = flags.max_tokens < 0
-                           ? engine.info().context_length
-                           : static_cast<std::size_t>(flags.max_tokens);
-  request.stop_tokens = engine.info().stop_tokens;
-  return request;
-}
-
-double per_second(std::size_t count, double ms) {
-  return ms > 0 ? 1000.0 * static_cast<double>(count) / ms : 0;
-}
-
-/// On stderr, so that stdout holds the text alone.
-void print_statistics(const Timings& timings, bool any_text) {
-  std::fprintf(stderr, "==========\n");
-  if (!any_text) {
-    std::fprintf(stderr, "No text generated for this prompt\n");
+  std::vector<Token> tokens;
+  for (const std::string& text : flags.extra_eos_tokens) {
+    tokens.push_back(find_stop_token(model, "--extra-eos-token", text));
   }
-  std::fprintf(
-      stderr,
-      "Prompt: %zu tokens (%zu cached), %.3f tokens-per-sec\n"
-      "Generation: %zu tokens, %.3f tokens-per-sec\n"
-      "Peak memory: %.3f GB\n",
-      timings.cache_n + timings.prompt_n,
-      timings.cache_n,
-      per_second(timings.prompt_n, timings.prompt_ms),
-      timings.predicted_n,
-      per_second(timings.predicted_n, timings.predicted_ms),
-      static_cast<double>(peak_memory()) / 1e9
-  );
+  if (const auto text = file ? file->eos_token() : std::nullopt) {
+    tokens.push_back(
+        find_stop_token(model, flags.prompt_cache_file + ": eos_token", *text)
+    );
+  }
+  return tokens;
 }
 
-/// Prints a request's text as it comes, until the end, a signal, or a reader
-/// that went away.
-class Printer {
- public:
-  Printer(Engine& engine, Signals& signals)
-      : engine_(engine), signals_(signals), text_(engine.tokenizer(), {}) {}
+GenerateOptions make_options(
+    const Model& model,
+    const GenerateFlags& flags,
+    const std::optional<ContinuedFile>& file
+) {
+  GenerateOptions options;
+  options.stop_tokens = extra_stop_tokens(model, flags, file);
+  std::vector<Token> all_stops = model.info().stop_tokens;
+  all_stops.insert(
+      all_stops.end(), options.stop_tokens.begin(), options.stop_tokens.end()
+  );
+  options.sampling = sampling_params(flags.sampling, model, all_stops);
+  options.sampling.seed = flags.seed;
+  options.max_tokens = flags.max_tokens < 0
+                           ? model.info().context_length
+                           : static_cast<std::size_t>(flags.max_tokens);
+  options.verbose = flags.verbose;
+  if (file) options.cache_history = file->history();
+  return options;
+}
 
-  /// Errors: what the engine failed with.
-  Result<Finished> run(RequestId id, EventQueue& events) {
-    for (;;) {
-      if (signals_.wait(0ms)) interrupt(id);
-      std::optional<Event> event = events.pop(kTick);
-      if (!event) continue;
-      if (const auto* progress = std::get_if<Progress>(&*event)) {
-        bar_.show(progress->done, progress->total);
-      } else if (const auto* token = std::get_if<TokenOut>(&*event)) {
-        if (!print(text_.push(token->token))) engine_.cancel(id);
-      } else if (const auto* failed = std::get_if<Failed>(&*event)) {
-        bar_.clear();
-        return failed->error;
-      } else {
-        print(text_.finish());
-        bar_.clear();
-        return std::get<Finished>(*event);
-      }
+/// Writes a piece of the answer; false when nobody reads it any more.
+bool print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return std::fflush(stdout) == 0;
+}
+
+/// Prints the text as it comes, until the end, a signal, or a reader that went
+/// away. Returns why it ended.
+FinishReason print_answer(
+    TextStream& stream, Signals& signals, std::stop_source& cut
+) {
+  FinishReason reason = FinishReason::kCancelled;
+  bool interrupted = false;
+  for (;;) {
+    const bool ready = stream.wait_for(kTick);
+    if (signals.wait(0ms)) {
+      // A second one means: at once. What is on disk stays whole.
+      if (std::exchange(interrupted, true)) std::_Exit(130);
+      cut.request_stop();
+    }
+    if (!ready) continue;
+    const std::optional<StepOutput> output = stream.next();
+    if (!output) return reason;
+    if (!output->text.empty() && !print(output->text)) cut.request_stop();
+    if (output->finish_reason) {
+      reason = *output->finish_reason;
+      print("\n");
     }
   }
-  bool any_text() const { return any_text_; }
-
- private:
-  bool print(const std::string& text) {
-    if (text.empty()) return true;
-    bar_.clear();
-    any_text_ = true;
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return std::fflush(stdout) == 0;
-  }
-  void interrupt(RequestId id) {
-    // A second one means: at once. What is on disk stays whole.
-    if (std::exchange(interrupted_, true)) std::_Exit(130);
-    engine_.cancel(id);
-  }
-
-  Engine& engine_;
-  Signals& signals_;
-  TextAssembler text_;
-  ProgressBar bar_;
-  bool interrupted_ = false;
-  bool any_text_ = false;
-};
+}
 
 int generate(const GenerateFlags& flags) {
-  const std::string prompt = read_prompt(flags.prompt);
+  const std::string text =
+      flags.prompt == "-" ? read_standard_input() : unescape(flags.prompt);
   Signals signals;
-  auto loaded = load_engine(flags.engine);
-  if (!loaded.ok()) return report_error(loaded.error());
-  Engine& engine = **loaded;
+  std::optional<ContinuedFile> file;
+  EngineOptions engine = flags.engine;
+  if (!flags.prompt_cache_file.empty()) {
+    file.emplace(flags.prompt_cache_file);
+    if (engine.model.empty()) engine.model = file->model();
+  }
+  Model model = load_public_model(engine);
+  if (file) {
+    const std::string doubt =
+        file->doubt(engine.model.empty() ? model.info().path : engine.model);
+    if (!doubt.empty()) {
+      std::fprintf(stderr, "afterglow: %s\n", doubt.c_str());
+    }
+  }
 
-  auto prepared = prepare(engine, flags, prompt);
-  if (!prepared.ok()) return report_error(prepared.error());
-  auto request = make_request(engine, flags, *std::move(prepared));
-  const auto events = std::make_shared<EventQueue>();
-  request.sink = events;
-  const auto id = engine.submit(std::move(request));
-  if (!id.ok()) return report_error(id.error());
-
+  Prompt prompt = make_prompt(model, flags, text, file.has_value());
+  if (file) prompt = file->full_prompt(prompt);
+  GenerateOptions options = make_options(model, flags, file);
+  std::stop_source cut;
+  options.cancel = cut.get_token();
+  TextStream stream = stream_generate(model, prompt, options);
   if (flags.verbose) std::fprintf(stderr, "==========\n");
-  Printer printer(engine, signals);
-  const auto finished = printer.run(*id, *events);
-  const auto now = steady_clock::now();
-  const bool flushed = engine.shutdown(now, now + kFlushTime);
-  if (!finished.ok()) return report_error(finished.error());
-  std::printf("\n");
-  std::fflush(stdout);
-  if (flags.verbose) print_statistics(finished->timings, printer.any_text());
-  if (!flushed) {
+  const FinishReason reason = print_answer(stream, signals, cut);
+  if (!model.close(kFlushTime)) {
     std::fprintf(
         stderr, "afterglow: some of the prompt cache did not reach the disk\n"
     );
   }
-  return finished->reason == FinishReason::kCancelled ? 130 : 0;
+  return reason == FinishReason::kCancelled ? 130 : 0;
+}
+
+std::string check_json_object(const std::string& text) {
+  return nlohmann::json::parse(text, nullptr, false).is_object()
+             ? ""
+             : "it is not a JSON object";
+}
+
+void add_prompt_flags(CLI::App& command, GenerateFlags& flags) {
+  command
+      .add_option(
+          "-p,--prompt", flags.prompt, "The message ('-': standard input)"
+      )
+      ->capture_default_str();
+  CLI::Option* system = command.add_option(
+      "--system-prompt", flags.system_prompt, "A system message before it"
+  );
+  CLI::Option* prefill = command.add_option(
+      "--prefill-response",
+      flags.prefill_response,
+      "The beginning of the answer, which goes on from there"
+  );
+  CLI::Option* variables =
+      command
+          .add_option(
+              "--chat-template-config",
+              flags.template_variables,
+              "Further variables of the chat template, as a JSON object"
+          )
+          ->check(CLI::Validator(check_json_object, "", "JSON object"))
+          ->type_name("JSON");
+  command
+      .add_flag(
+          "--ignore-chat-template",
+          flags.ignore_chat_template,
+          "Continue the prompt as plain text"
+      )
+      ->excludes(system)
+      ->excludes(prefill)
+      ->excludes(variables);
+  command
+      .add_option(
+          "--prompt-cache-file",
+          flags.prompt_cache_file,
+          "Go on where this file's prompt ends: one that cache-prompt or "
+          "mlx_lm.cache_prompt wrote"
+      )
+      ->type_name("FILE")
+      ->excludes(system);
 }
 
 }  // namespace
@@ -246,14 +249,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("generate", "Answer one prompt and print the text");
   add_model_flags(*command, flags->engine);
-  command
-      ->add_option(
-          "-p,--prompt", flags->prompt, "The message ('-': standard input)"
-      )
-      ->capture_default_str();
-  command->add_option(
-      "--system-prompt", flags->system_prompt, "A system message before it"
-  );
+  add_prompt_flags(*command, *flags);
   command
       ->add_option(
           "-m,--max-tokens",
@@ -262,13 +258,15 @@ void add_generate_command(CLI::App& app, Action& action) {
       )
       ->check(CLI::Range(std::int64_t{-1}, std::int64_t{1} << 40))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--extra-eos-token",
+          flags->extra_eos_tokens,
+          "Tokens that end the answer besides the model's own: texts or numbers"
+      )
+      ->type_name("TOKEN");
   add_sampling_flags(*command, flags->sampling);
   command->add_option("--seed", flags->seed, "Seed of the draws");
-  command->add_flag(
-      "--ignore-chat-template",
-      flags->ignore_chat_template,
-      "Continue the prompt as plain text"
-  );
   command
       ->add_option(
           "--verbose",
@@ -277,8 +275,11 @@ void add_generate_command(CLI::App& app, Action& action) {
       )
       ->default_str("True");
   add_cache_flags(*command, flags->engine);
+  add_refused_flags(*command, MlxProgram::kGenerate);
   command->callback([flags, &action] {
-    action = [flags] { return generate(*flags); };
+    action = [flags] {
+      return report_exceptions([&] { return generate(*flags); });
+    };
   });
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "base/result.h"
 
 namespace afterglow {
@@ -7,5 +9,9 @@ namespace afterglow {
 /// Prints the error to standard error; returns the exit status: 130, as after
 /// Ctrl-C, for kCancelled, else 1.
 int report_error(const Error& error);
+
+/// What `command` returns, or where it throws an Exception, that of
+/// report_error.
+int report_exceptions(const std::function<int()>& command);
 
 }  // namespace afterglow

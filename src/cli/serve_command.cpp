@@ -13,6 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/refused_flags.h"
 #include "cli/report_error.h"
 #include "cli/signals.h"
 #include "server/api.h"
@@ -199,7 +200,7 @@ void add_serve_command(CLI::App& app, Action& action) {
           "--port", flags->http.port, "Port to listen on (0: any free)"
       )
       ->capture_default_str();
-  add_sampling_flags(*command, flags->sampling);
+  add_request_sampling_flags(*command, flags->sampling);
   command
       ->add_option(
           "--max-tokens",
@@ -209,6 +210,16 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_cache_flags(*command, flags->engine);
+  add_refused_flags(*command, MlxProgram::kServer);
+  command
+      ->add_option(
+          "--prompt-cache-file",
+          flags->engine.prompt_cache_files,
+          "Preload and pin an exported prompt cache (repeatable)"
+      )
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag(
       "--cache-namespaces",
       flags->engine.cache_namespaces,

@@ -83,13 +83,15 @@ class LoadedEngine : public Engine {
   ) const override {
     return preparer_->chat(messages_json, tools_json, kwargs_json);
   }
-  Result<PreparedPrompt> prepare_open_chat(std::string_view messages_json
+  Result<PreparedPrompt> prepare_open_chat(
+      std::string_view messages_json, std::string_view kwargs_json
   ) const override {
-    return preparer_->open_chat(messages_json);
+    return preparer_->open_chat(messages_json, kwargs_json);
   }
-  Result<PreparedPrompt> prepare_rest_of_chat(std::string_view messages_json
+  Result<PreparedPrompt> prepare_rest_of_chat(
+      std::string_view messages_json, std::string_view kwargs_json
   ) const override {
-    return preparer_->rest_of_chat(messages_json);
+    return preparer_->rest_of_chat(messages_json, kwargs_json);
   }
   Result<PreparedPrompt> prepare_text(std::string_view text) const override {
     return preparer_->text(text);
@@ -210,6 +212,7 @@ class LoadedEngine : public Engine {
       return text;
     }
     info_ = describe(ops, model);
+    info_.has_chat_template = chat_.has_value();
     cacheable_ = model.layout.cacheable;
     origin_ = {model.fingerprint, model.kv_spec};
     layout_ = model.layout;

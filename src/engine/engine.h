@@ -26,8 +26,7 @@ namespace afterglow {
 
 /// What serving takes besides.
 struct EngineOptions : LoadOptions {
-  std::string model;  // a GGUF file or a model directory
-  std::optional<std::uint64_t> prompt_cache_daily_writes;  // bytes
+  std::string model;              // a GGUF file or a model directory
   bool cache_namespaces = false;  // clients do not share cached prompts
   /// Prompt-cache files that tell their tokens (exported ones), taken in and
   /// pinned at load.
@@ -78,12 +77,14 @@ class Engine {
   /// The same up to the last message's content, which can go on from there:
   /// the prompt whose cache mlx_lm.cache_prompt makes.
   virtual Result<PreparedPrompt> prepare_open_chat(
-      std::string_view messages_json
+      std::string_view messages_json, std::string_view kwargs_json
   ) const = 0;
   /// What follows an open chat: the last message's content from its start to
-  /// the prompt's end, as mlx_lm.generate continues a prompt-cache file.
+  /// the prompt's end, as mlx_lm.generate continues a prompt-cache file. A
+  /// last message of the assistant is the answer's beginning: it stays open,
+  /// and the message before it is the one meant.
   virtual Result<PreparedPrompt> prepare_rest_of_chat(
-      std::string_view messages_json
+      std::string_view messages_json, std::string_view kwargs_json
   ) const = 0;
   /// Tokenizes plain text as mlx_lm does for completions: special tokens of
   /// the model's own are added. Errors: kInvalidArgument for bad UTF-8.

@@ -35,6 +35,11 @@ std::size_t leading_system_messages(const Json& messages) {
   return count;
 }
 
+bool has_text(const Json& message) {
+  auto content = message.find("content");
+  return content != message.end() && content->is_string();
+}
+
 constexpr std::string_view kSpaces = " \t\n\v\f\r";
 
 std::string_view strip(std::string_view text) {
@@ -57,9 +62,8 @@ std::string join_messages(const Json& messages) {
     } else if (role == "assistant") {
       text += "ASSISTANT: ";
     }
-    auto content = message.find("content");
-    if (content != message.end() && content->is_string()) {
-      text += content->get<std::string>();
+    if (has_text(message)) {
+      text += message["content"].get_ref<const std::string&>();
     }
     text += "\n";
   }
@@ -85,74 +89,66 @@ Result<PreparedPrompt> PromptPreparer::chat(
   if (!chat_) {
     return text(join_messages(*messages));
   }
-  auto tokens_of = [&](std::string_view json, bool add_generation_prompt
-                   ) -> Result<std::vector<Token>> {
-    Result<std::string> rendered =
-        chat_->render(json, tools_json, add_generation_prompt, kwargs_json);
-    if (!rendered.ok()) {
-      return rendered.error();
-    }
-    return tokenizer_.encode(
-        *rendered, /*add_special=*/false, /*parse_special=*/true
-    );
-  };
-  Result<std::vector<Token>> prompt = tokens_of(messages_json, true);
-  if (!prompt.ok()) {
-    return prompt.error();
+  Result<std::string> rendered =
+      chat_->render(messages_json, tools_json, true, kwargs_json);
+  if (!rendered.ok()) {
+    return rendered.error();
   }
-  PreparedPrompt prepared{std::move(*prompt), {}};
-
-  // The system prompt ends where the same messages with another user message
-  // begin to differ. A template that refuses that gives no boundary.
-  std::size_t system = leading_system_messages(*messages);
-  if (system > 0 && system < messages->size()) {
-    Json probe(
-        messages->begin(),
-        messages->begin() + static_cast<std::ptrdiff_t>(system)
-    );
-    probe.push_back({{"role", "user"}, {"content", ""}});
-    Result<std::vector<Token>> other = tokens_of(probe.dump(), false);
-    if (other.ok()) {
-      auto end = std::mismatch(
-                     other->begin(),
-                     other->end(),
-                     prepared.tokens.begin(),
-                     prepared.tokens.end()
-      )
-                     .second;
-      auto length = static_cast<std::size_t>(end - prepared.tokens.begin());
-      if (length > 0 && length < prepared.tokens.size()) {
-        prepared.boundaries.push_back({EntryType::kSystem, length});
-      }
-    }
+  Result<PreparedPrompt> prepared = encode_rendered(*rendered);
+  if (prepared.ok()) {
+    mark_system_prompt(*messages, tools_json, kwargs_json, *prepared);
   }
   return prepared;
 }
 
+// The system prompt ends where the same messages with another user message
+// begin to differ. A template that refuses that gives no boundary.
+void PromptPreparer::mark_system_prompt(
+    const nlohmann::ordered_json& messages,
+    std::string_view tools_json,
+    std::string_view kwargs_json,
+    PreparedPrompt& prepared
+) const {
+  std::size_t system = leading_system_messages(messages);
+  if (system == 0 || system == messages.size()) {
+    return;
+  }
+  Json probe(
+      messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(system)
+  );
+  probe.push_back({{"role", "user"}, {"content", ""}});
+  Result<std::string> rendered =
+      chat_->render(probe.dump(), tools_json, false, kwargs_json);
+  if (!rendered.ok()) {
+    return;
+  }
+  Result<PreparedPrompt> other = encode_rendered(*rendered);
+  if (!other.ok()) {
+    return;
+  }
+  auto end = std::mismatch(
+                 other->tokens.begin(),
+                 other->tokens.end(),
+                 prepared.tokens.begin(),
+                 prepared.tokens.end()
+  )
+                 .second;
+  auto length = static_cast<std::size_t>(end - prepared.tokens.begin());
+  if (length > 0 && length < prepared.tokens.size()) {
+    prepared.boundaries.push_back({EntryType::kSystem, length});
+  }
+}
+
 // Source: transformers, utils/chat_template_utils.py, render_jinja_template
-Result<PreparedPrompt> PromptPreparer::open_chat(std::string_view messages_json
+Result<std::string> PromptPreparer::render_open(
+    nlohmann::ordered_json messages, std::string_view kwargs_json
 ) const {
   static constexpr std::string_view kTag = "CONTINUE_FINAL_MESSAGE_TAG ";
-  Result<Json> messages = parse_messages(messages_json);
-  if (!messages.ok()) {
-    return messages.error();
-  }
-  auto content = messages->back().find("content");
-  if (content == messages->back().end() || !content->is_string()) {
-    return Error{
-        Code::kInvalidArgument,
-        "the last message has no text that could be continued"};
-  }
-  const std::string last = content->get<std::string>();
-  if (!chat_) {
-    return messages->size() == 1
-               ? text(last)
-               : Result<PreparedPrompt>(Error{
-                     Code::kUnsupported,
-                     "the model has no chat template for several messages"});
-  }
-  *content = last + std::string(kTag);
-  Result<std::string> rendered = chat_->render(messages->dump(), "", false, "");
+  Json& content = messages.back()["content"];
+  const std::string last = content.get<std::string>();
+  content = last + std::string(kTag);
+  Result<std::string> rendered =
+      chat_->render(messages.dump(), "", false, kwargs_json);
   if (!rendered.ok()) {
     return rendered.error();
   }
@@ -169,28 +165,71 @@ Result<PreparedPrompt> PromptPreparer::open_chat(std::string_view messages_json
   if (!keeps_spaces) {
     rendered->erase(rendered->find_last_not_of(kSpaces) + 1);
   }
-  return encode_rendered(*rendered);
+  return rendered;
+}
+
+Result<PreparedPrompt> PromptPreparer::open_chat(
+    std::string_view messages_json, std::string_view kwargs_json
+) const {
+  Result<Json> messages = parse_messages(messages_json);
+  if (!messages.ok()) {
+    return messages.error();
+  }
+  const Json& last = messages->back();
+  if (!has_text(last)) {
+    return Error{
+        Code::kInvalidArgument,
+        "the last message has no text that could be continued"};
+  }
+  if (!chat_) {
+    return messages->size() == 1
+               ? text(last["content"].get_ref<const std::string&>())
+               : Result<PreparedPrompt>(Error{
+                     Code::kUnsupported,
+                     "the model has no chat template for several messages"});
+  }
+  Result<std::string> rendered = render_open(*messages, kwargs_json);
+  if (!rendered.ok()) {
+    return rendered.error();
+  }
+  Result<PreparedPrompt> prepared = encode_rendered(*rendered);
+  if (prepared.ok()) {
+    mark_system_prompt(*messages, {}, kwargs_json, *prepared);
+  }
+  return prepared;
 }
 
 // Source: mlx_lm 0.32.2, mlx_lm/generate.py, main
 Result<PreparedPrompt> PromptPreparer::rest_of_chat(
-    std::string_view messages_json
+    std::string_view messages_json, std::string_view kwargs_json
 ) const {
   static constexpr std::string_view kMark = "<query>";
   Result<Json> messages = parse_messages(messages_json);
   if (!messages.ok()) {
     return messages.error();
   }
-  auto content = messages->back().find("content");
-  if (content == messages->back().end() || !content->is_string()) {
+  const bool begun =
+      messages->size() > 1 && messages->back()["role"] == "assistant";
+  Json& asked = (*messages)[messages->size() - (begun ? 2 : 1)];
+  if (!has_text(asked) || !has_text(messages->back())) {
     return Error{Code::kInvalidArgument, "the last message has no text"};
   }
   if (!chat_) {
-    return encode_rendered(content->get_ref<const std::string&>());
+    return begun
+               ? Result<PreparedPrompt>(Error{
+                     Code::kUnsupported,
+                     "the model has no chat template for an answer's "
+                     "beginning"})
+               : encode_rendered(asked["content"].get_ref<const std::string&>()
+                 );
   }
-  Result<std::string> rendered = chat_->render(messages_json, "", true, "");
-  *content = kMark;
-  Result<std::string> marked = chat_->render(messages->dump(), "", true, "");
+  auto render = [&] {
+    return begun ? render_open(*messages, kwargs_json)
+                 : chat_->render(messages->dump(), "", true, kwargs_json);
+  };
+  Result<std::string> rendered = render();
+  asked["content"] = kMark;
+  Result<std::string> marked = render();
   if (!rendered.ok() || !marked.ok()) {
     return rendered.ok() ? marked.error() : rendered.error();
   }

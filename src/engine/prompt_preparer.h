@@ -1,6 +1,8 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -28,13 +30,29 @@ class PromptPreparer {
   ) const;
   /// See Engine::prepare_open_chat. What transformers calls
   /// continue_final_message.
-  Result<PreparedPrompt> open_chat(std::string_view messages_json) const;
+  Result<PreparedPrompt> open_chat(
+      std::string_view messages_json, std::string_view kwargs_json
+  ) const;
   /// See Engine::prepare_rest_of_chat.
-  Result<PreparedPrompt> rest_of_chat(std::string_view messages_json) const;
+  Result<PreparedPrompt> rest_of_chat(
+      std::string_view messages_json, std::string_view kwargs_json
+  ) const;
   /// See Engine::prepare_text.
   Result<PreparedPrompt> text(std::string_view text) const;
 
  private:
+  /// Adds the boundary of a system prompt that the messages begin with.
+  void mark_system_prompt(
+      const nlohmann::ordered_json& messages,
+      std::string_view tools_json,
+      std::string_view kwargs_json,
+      PreparedPrompt& prepared
+  ) const;
+  /// The prompt's text up to the end of the last message's content.
+  /// Requires: that content is text.
+  Result<std::string> render_open(
+      nlohmann::ordered_json messages, std::string_view kwargs_json
+  ) const;
   Result<PreparedPrompt> encode_rendered(std::string_view text) const;
 
   const Tokenizer& tokenizer_;

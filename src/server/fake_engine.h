@@ -126,13 +126,15 @@ class FakeEngine : public Engine {
   ) const override {
     return prepare_text(messages_json);
   }
-  Result<PreparedPrompt> prepare_open_chat(std::string_view messages_json
+  Result<PreparedPrompt> prepare_open_chat(
+      std::string_view messages_json, std::string_view
   ) const override {
-    return prepare_chat(messages_json, {}, {});
+    return prepare_text(messages_json);
   }
-  Result<PreparedPrompt> prepare_rest_of_chat(std::string_view messages_json
+  Result<PreparedPrompt> prepare_rest_of_chat(
+      std::string_view messages_json, std::string_view
   ) const override {
-    return prepare_chat(messages_json, {}, {});
+    return prepare_text(messages_json);
   }
   Result<PreparedPrompt> prepare_text(std::string_view text) const override {
     auto tokens = tokenizer_.encode(text, false, false);

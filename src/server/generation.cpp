@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/xtc_special_tokens.h"
 #include "server/answer.h"
 
 namespace afterglow {
@@ -56,16 +57,6 @@ Result<PreparedPrompt> prepare(
 
 const char* prompt_field(const CompletionRequest& request) {
   return request.chat() ? "messages" : "prompt";
-}
-
-/// mlx_lm keeps the line break and the stop tokens out of XTC.
-std::vector<Token> xtc_special_tokens(const Engine& engine) {
-  std::vector<Token> tokens = engine.info().stop_tokens;
-  const auto line_break = engine.tokenizer().encode("\n", false, false);
-  if (line_break.ok()) {
-    tokens.insert(tokens.end(), line_break->begin(), line_break->end());
-  }
-  return tokens;
 }
 
 /// What the connection's strand, a worker and the generation thread share.
@@ -152,7 +143,8 @@ class Mailbox : public EventSink, public std::enable_shared_from_this<Mailbox> {
     request.boundaries = std::move(prompt.boundaries);
     request.sampling = request_.sampling;
     if (request.sampling.xtc_probability > 0) {
-      request.sampling.xtc_special_tokens = xtc_special_tokens(engine_);
+      request.sampling.xtc_special_tokens =
+          xtc_special_tokens(engine_.tokenizer(), engine_.info().stop_tokens);
     }
     request.max_tokens = request_.max_tokens;
     request.stop_tokens = engine_.info().stop_tokens;
