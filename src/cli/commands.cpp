@@ -45,6 +45,8 @@ int run_command(int argc, char** argv) {
   Action action;
   add_serve_command(app, action);
   add_generate_command(app, action);
+  add_chat_command(app, action);
+  add_cache_prompt_command(app, action);
   add_cache_command(app, action);
   add_models_command(app, action);
   add_bench_command(app, action);

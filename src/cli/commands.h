@@ -13,6 +13,8 @@ namespace afterglow {
 using Action = std::function<int()>;
 void add_serve_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
+void add_chat_command(CLI::App& app, Action& action);
+void add_cache_prompt_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 void add_cache_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);

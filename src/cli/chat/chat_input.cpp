@@ -82,7 +82,7 @@ const char* chat_help() {
          "/exit        end, as Ctrl-D does\n"
          "//...        say something that begins with /\n"
          "Alt-Enter begins a new line of the message; Ctrl-C cuts an answer,\n"
-         "or clears the line.\n";
+         "or clears the line.";
 }
 
 }  // namespace afterglow

@@ -96,11 +96,12 @@ void ChatLoop::answer(const std::string& text) {
     said = print(stream, last);
   }
   screen_.end_answer();
-  if (said.empty() && last.finish_reason == FinishReason::kCancelled) {
+  if (said.empty() && cut_.stop_requested()) {
     screen_.note("Cut before the answer began; your message is not kept.");
     return;
   }
   session_.keep(text, said, last);
+  if (said.empty()) screen_.note("The model said nothing.");
   explain_end(last);
   if (statistics_) screen_.note(answer_statistics(last));
   keep_last();
@@ -113,10 +114,13 @@ std::string ChatLoop::print(TextStream& stream, StepOutput& last) {
     if (!stream.wait_for(kTick)) continue;
     std::optional<StepOutput> output = stream.next();
     if (!output) return said;
-    said += output->text;
-    if (!screen_.answer(output->text) && !status_) {
-      status_ = 1;
-      cut_.request_stop();
+    // What was under way when the answer was cut is neither shown nor kept.
+    if (!cut_.stop_requested()) {
+      said += output->text;
+      if (!screen_.answer(output->text)) {
+        status_ = 1;
+        cut_.request_stop();
+      }
     }
     last = *std::move(output);
   }

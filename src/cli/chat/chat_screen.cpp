@@ -93,8 +93,8 @@ std::string answer_statistics(const StepOutput& last) {
   std::snprintf(
       text,
       sizeof text,
-      "prompt %zu tokens (%zu cached), %.1f tokens-per-sec; answer %zu "
-      "tokens, %.1f tokens-per-sec",
+      "prompt %zu tokens (%zu cached) at %.1f, answer %zu at %.1f "
+      "tokens-per-sec",
       last.prompt_tokens,
       last.cached_tokens,
       last.prompt_tps,

@@ -33,7 +33,8 @@ class ChatScreen {
 /// feeds and tabs become U+FFFD. Requires: UTF-8 without cut characters.
 std::string without_controls(const std::string& text);
 
-/// "prompt 340 tokens (322 cached), 210.3 tokens-per-sec; answer ..."
+/// "prompt 340 tokens (322 cached) at 210.3, answer 57 at 96.1 tokens-per-sec";
+/// the prompt's speed is that of what was computed.
 std::string answer_statistics(const StepOutput& last);
 
 /// A few lines about what a conversation was, for one who comes back.
