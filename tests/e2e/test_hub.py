@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,7 +106,14 @@ class Machine:
         )  # fmt: skip
 
     def installed(self) -> list[dict]:
-        return json.loads(self.run("models", "--json").out)["models"]
+        """The models in the cache; others may lie beside the program."""
+        listed = json.loads(self.run("models", "--json").out)
+        assert listed["hub_cache"] == str(self.cache)
+        return [
+            model
+            for model in listed["models"]
+            if model["path"].startswith(str(self.cache))
+        ]
 
     def repository(self, name: str) -> Path:
         return self.cache / ("models--" + name.replace("/", "--"))
@@ -438,14 +446,35 @@ def test_a_path_that_exists_comes_before_the_hub(hub, machine, tmp_path):
 
 
 def test_models_prints_a_table(hub, machine):
-    assert "models pull" in machine.run("models").out
+    assert str(machine.cache) in machine.run("models").out
     hub.add("org/tiny", tiny_files())
     machine.pull("org/tiny")
-    lines = machine.run("models").out.splitlines()
-    assert lines[0].split() == ["NAME", "FORMAT", "SIZE", "REVISION"]
-    assert lines[1].split()[:2] == ["org/tiny", "safetensors"]
-    assert lines[1].split()[-1] == "main"
-    assert str(machine.cache) in lines[-1]
+    title, *rows, last = machine.run("models").out.splitlines()
+    assert title.split() == ["NAME", "FORMAT", "SIZE", "REVISION"]
+    (row,) = [row.split() for row in rows if row.startswith("org/tiny ")]
+    assert row == ["org/tiny", "safetensors", "49.3", "KB", "main"]
+    assert str(machine.cache) in last
+
+
+def test_models_beside_the_program_are_listed(machine, tmp_path):
+    program = tmp_path / "bin/afterglow"
+    program.parent.mkdir()
+    shutil.copy(PROGRAM, program)
+    model = tmp_path / "bin/models/some.gguf"
+    model.parent.mkdir()
+    model.write_bytes(b"x" * 2000)
+    out = subprocess.check_output(
+        [str(program), "models"], env=machine.environment, text=True
+    )
+    (row,) = [row.split() for row in out.splitlines() if "gguf" in row]
+    assert row == [str(model), "gguf", "2.0", "KB"]
+
+
+def test_the_environment_can_name_a_model_of_the_hub(hub, machine):
+    hub.add("org/tiny", tiny_files())
+    machine.environment["AFTERGLOW_MODEL"] = "org/tiny"
+    machine.run("generate", "--prompt", "Who?", "--max-tokens", "4")
+    assert machine.installed()[0]["name"] == "org/tiny"
 
 
 def test_a_terminal_shows_a_line_that_goes_away(hub, machine):
