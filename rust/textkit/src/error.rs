@@ -65,3 +65,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// What the system says, without its number in brackets.
+pub fn io_in_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}

@@ -21,7 +21,7 @@ use super::http::Tick;
 use super::listing::{parse_tree, File, Files};
 use super::name::{check_revision, is_commit, Name};
 use super::select::{select, Selection};
-use crate::error::{Code, Error, Result};
+use crate::error::{io_in_words, Code, Error, Result};
 
 const TICK: Duration = Duration::from_millis(100);
 const DEEPEST: usize = 8;
@@ -272,7 +272,8 @@ pub fn io_error(error: &io::Error, path: &Path) -> Error {
         ),
         _ => (Code::Io, ""),
     };
-    Error::new(code, format!("{}: {error}{advice}", path.display()))
+    let why = io_in_words(error);
+    Error::new(code, format!("{}: {why}{advice}", path.display()))
 }
 
 pub fn make_folder_of(path: &Path) -> Result<()> {

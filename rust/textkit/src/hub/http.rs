@@ -9,7 +9,7 @@ use ureq::tls::{parse_pem, PemItem, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 use super::settings::{Settings, Token};
-use crate::error::{Error, Result};
+use crate::error::{io_in_words, Error, Result};
 
 const TICK: Duration = Duration::from_millis(100);
 const CONNECT: Duration = Duration::from_secs(15);
@@ -50,6 +50,15 @@ enum Part {
 
 impl Client {
     pub fn new(settings: &Settings) -> Result<Self> {
+        let endpoint = &settings.endpoint;
+        if !["http://", "https://"]
+            .iter()
+            .any(|s| endpoint.starts_with(s))
+        {
+            return Err(Error::invalid(format!(
+                "HF_ENDPOINT is '{endpoint}', which is no http(s):// address"
+            )));
+        }
         let tls = match &settings.certificates {
             Some(file) => {
                 TlsConfig::builder().root_certs(certificates(file)?).build()
@@ -128,7 +137,7 @@ fn certificates(file: &std::path::Path) -> Result<RootCerts> {
             file.display()
         ))
     };
-    let pem = std::fs::read(file).map_err(|e| wrong(e.to_string()))?;
+    let pem = std::fs::read(file).map_err(|e| wrong(io_in_words(&e)))?;
     let mut found = Vec::new();
     for item in parse_pem(&pem) {
         if let PemItem::Certificate(one) =
@@ -272,11 +281,34 @@ fn in_words(error: &ureq::Error) -> String {
     }
 }
 
-/// Without the number in brackets.
-fn io_in_words(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_owned(),
-        None => text,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::testing::Folder;
+
+    #[test]
+    fn settings_that_cannot_work_are_named() {
+        let folder = Folder::new();
+        let empty = folder.path().join("empty.pem");
+        std::fs::write(&empty, "").unwrap();
+        let good = Settings::from(|_| None);
+        assert!(Client::new(&good).is_ok());
+        let message =
+            |settings: Settings| Client::new(&settings).err().unwrap().message;
+        let endpoint = "huggingface.co".to_owned();
+        let text = message(Settings {
+            endpoint,
+            ..good.clone()
+        });
+        assert!(text.contains("HF_ENDPOINT is 'huggingface.co'"), "{text}");
+        for file in [empty, folder.path().join("none.pem")] {
+            let certificates = Some(file.clone());
+            let text = message(Settings {
+                certificates,
+                ..good.clone()
+            });
+            assert!(text.contains(file.to_str().unwrap()), "{text}");
+            assert!(text.contains("SSL_CERT_FILE"), "{text}");
+        }
     }
 }

@@ -48,22 +48,47 @@ pub fn fetch(
 ) -> Result<String> {
     let name = Name::parse(request.name)?;
     check_revision(request.revision)?;
-    let fetch = Fetch {
-        settings,
-        repository: Repository::new(&settings.cache, &name.repository),
-        client: Client::new(settings)?,
-        name,
-        revision: request.revision,
-    };
+    let repository = Repository::new(&settings.cache, &name.repository);
     if !request.refresh || settings.offline {
-        if let Some(path) = fetch.found_here()? {
+        if let Some(path) = here(&repository, &name, request.revision)? {
             return Ok(path);
         }
     }
     if settings.offline {
-        return Err(fetch.offline());
+        return Err(offline(&name, settings));
     }
+    let fetch = Fetch {
+        settings,
+        repository,
+        client: Client::new(settings)?,
+        name,
+        revision: request.revision,
+    };
     fetch.download(&mut Progress::new(report))
+}
+
+fn here(
+    repository: &Repository,
+    name: &Name,
+    revision: &str,
+) -> Result<Option<String>> {
+    let Some(commit) = repository.commit_of(revision) else {
+        return Ok(None);
+    };
+    let found = repository.find(&commit, name)?;
+    Ok(found.map(|found| found.path.display().to_string()))
+}
+
+fn offline(name: &Name, settings: &Settings) -> Error {
+    Error::new(
+        Code::NotFound,
+        format!(
+            "{} is not in {}, or not as a whole, and HF_HUB_OFFLINE forbids \
+             to download it",
+            name.text(),
+            settings.cache.display()
+        ),
+    )
 }
 
 struct Fetch<'a> {
@@ -75,26 +100,6 @@ struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    fn found_here(&self) -> Result<Option<String>> {
-        let Some(commit) = self.repository.commit_of(self.revision) else {
-            return Ok(None);
-        };
-        let found = self.repository.find(&commit, &self.name)?;
-        Ok(found.map(|found| found.path.display().to_string()))
-    }
-
-    fn offline(&self) -> Error {
-        Error::new(
-            Code::NotFound,
-            format!(
-                "{} is not in {}, or not as a whole, and HF_HUB_OFFLINE \
-                 forbids to download it",
-                self.name.text(),
-                self.settings.cache.display()
-            ),
-        )
-    }
-
     fn download(&self, progress: &mut Progress) -> Result<String> {
         let mut listing = self.list(progress)?;
         let paths: Vec<&str> =
