@@ -126,7 +126,11 @@ INSTANTIATE_TEST_SUITE_P(
             "/messages/3/role",
             "\"system\"",
             "message 4 is not of the assistant"},
-        Fault{"odd", "/messages/3", "", "its last message has no answer"}
+        Fault{
+            "odd",
+            "/messages/4",
+            R"({"role":"user","content":"x"})",
+            "its last message has no answer"}
     ),
     [](const auto& info) { return info.param.name; }
 );

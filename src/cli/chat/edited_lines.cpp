@@ -1,7 +1,9 @@
 #include <histedit.h>
 #include <langinfo.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <clocale>
@@ -35,6 +37,8 @@ void use_utf8() {
     }
   }
 }
+
+constexpr std::size_t kPromptWidth = 2;
 
 /// A prompt that stands out; \1 brackets what takes no place.
 char* prompt(EditLine*) {
@@ -181,10 +185,11 @@ class EditedLines : public LineSource {
 
   void on_signal(int number) {
     if (number == SIGWINCH) {
-      ::el_resize(edit_);
+      resize();
     } else if (number == SIGTSTP) {
       ::el_set(edit_, EL_PREP_TERM, 0);
       show(kPasteEnds);
+      show("\n");
       signals_.suspend();
       ::el_set(edit_, EL_PREP_TERM, 1);
       show(kPasteBegins);
@@ -192,6 +197,34 @@ class EditedLines : public LineSource {
     } else if (number != 0) {
       ended_by_ = number;
     }
+  }
+
+  /// libedit forgets where the cursor was: it must draw from the first row,
+  /// to which terminals have wrapped the text anew.
+  void resize() {
+    winsize size{};
+    if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
+      return;
+    }
+    const std::size_t up =
+        std::min<std::size_t>(rows_above_cursor(size.ws_col), size.ws_row);
+    if (up > 0) show(("\033[" + std::to_string(up) + "A").c_str());
+    show("\r\033[J");
+    ::el_resize(edit_);
+    ::el_set(edit_, EL_REFRESH);
+  }
+
+  std::size_t rows_above_cursor(std::size_t columns) const {
+    const LineInfoW* line = ::el_wline(edit_);
+    std::size_t rows = 0;
+    std::size_t column = kPromptWidth;
+    for (const wchar_t* at = line->buffer; at < line->cursor; ++at) {
+      const auto width = static_cast<std::size_t>(std::max(0, ::wcwidth(*at)));
+      const bool wraps = column + width > columns;
+      rows += *at == L'\n' || wraps ? 1 : 0;
+      column = *at == L'\n' ? 0 : wraps ? width : column + width;
+    }
+    return rows;
   }
 
   unsigned char take_paste() {
