@@ -5,6 +5,7 @@ Afterglow takes part in that. It is slow on a CPU, so prompts are short.
 """
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests" / "parity"))
 
 mx = pytest.importorskip("mlx.core")
 cache_prompt = pytest.importorskip("mlx_lm.cache_prompt")
+mlx_generate = pytest.importorskip("mlx_lm.generate")
 oracle_smollm2 = pytest.importorskip("oracle_smollm2")
 
 import text_goldens  # noqa: E402
@@ -85,6 +87,43 @@ def mlx_file(oracle: Oracle, tmp_path_factory) -> Path:
         patched.setattr(sys, "argv", ["cache_prompt", *arguments])
         cache_prompt.main()
     return path
+
+
+@pytest.fixture
+def mlx_lm_answer(oracle: Oracle, monkeypatch, capsys):
+    """What mlx_lm.generate prints for these flags."""
+
+    def answer(*flags, model: str = "oracle") -> str:
+        monkeypatch.setattr(
+            mlx_generate,
+            "load",
+            # A tokenizer of its own, for it keeps further end tokens.
+            lambda *_, **__: (
+                oracle.model,
+                TokenizerWrapper(oracle.tokenizer._tokenizer),
+                {},
+            ),
+        )
+        arguments = ["generate", "--model", model, "--verbose", "False"]
+        arguments += ["--max-tokens", "24", *map(str, flags)]
+        monkeypatch.setattr(sys, "argv", arguments)
+        capsys.readouterr()
+        mlx_generate.main()
+        return capsys.readouterr().out
+
+    return answer
+
+
+def our_answer(*flags) -> subprocess.CompletedProcess:
+    done = subprocess.run(
+        [PROGRAM, "generate", "--model", MODEL, *EXACT]
+        + ["--max-tokens", "24", *flags],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def import_file(path: Path, cache_dir: Path, *flags, status=0) -> Outcome:
@@ -216,19 +255,67 @@ def test_generate_goes_on_where_a_file_ends(
         mlx_file, cache_dir, "--prompt", PROMPT, *EXACT
     ).json
     path = export_file(imported["id"], tmp_path / "out.safetensors", cache_dir)
+    done = our_answer("--prompt-cache-file", path, "--prompt", QUESTION)
+    cold = cold_chat(PROMPT + QUESTION, flags=EXACT)
+    assert done.stdout == cold.text + "\n"
+    tokens = f"{cold.prompt_tokens} tokens ({imported['tokens']} cached)"
+    assert tokens in done.stderr
+
+
+def test_prompts_are_those_of_mlx_lm(mlx_lm_answer):
+    for flags in (
+        ("--prompt", PROMPT),
+        ("--prompt", PROMPT, "--system-prompt", "You are a pirate."),
+        ("--prompt", PROMPT, "--prefill-response", "The captain saw "),
+        ("--prompt", PROMPT, "--ignore-chat-template"),
+        ("--prompt", PROMPT, "--extra-eos-token", "29", "30"),
+    ):
+        assert our_answer(*flags).stdout == mlx_lm_answer(*flags), flags
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("--ignore-chat-template",), ("--extra-eos-token", "28")]
+)
+def test_generate_continues_a_file_of_mlx_lm(
+    mlx_file: Path, mlx_lm_answer, flags
+):
+    flags = ("--prompt-cache-file", mlx_file, "--prompt", QUESTION, *flags)
+    ours = our_answer(*flags)
+    assert ours.stdout == mlx_lm_answer(*flags)
+    # The file cannot tell, and its model goes by another name.
+    assert "was made with the model 'oracle'" in ours.stderr
+    counted = re.search(r"Prompt: (\d+) tokens \((\d+) cached", ours.stderr)
+    tokens, cached = map(int, counted.groups())
+    held = load_prompt_cache(str(mlx_file))[0].offset
+    assert cached == held < tokens
+
+
+def test_mlx_lm_continues_a_file_of_cache_prompt(
+    mlx_file: Path, mlx_lm_answer, tmp_path
+):
+    path = tmp_path / "ours.safetensors"
     done = subprocess.run(
-        [PROGRAM, "generate", "--model", MODEL, *EXACT]
-        + ["--prompt-cache-file", path, "--max-tokens", "24"]
-        + ["--prompt", QUESTION],
+        [PROGRAM, "cache-prompt", "--model", MODEL, *EXACT]
+        + ["--prompt", PROMPT, "--prompt-cache-file", path],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    cold = cold_chat(PROMPT + QUESTION, flags=EXACT)
-    assert done.stdout == cold.text + "\n"
-    tokens = f"{cold.prompt_tokens} tokens ({imported['tokens']} cached)"
-    assert tokens in done.stderr
+    cache, metadata = load_prompt_cache(str(path), return_metadata=True)
+    assert metadata["model"] == str(MODEL)
+    for ours, theirs in zip(cache, load_prompt_cache(str(mlx_file))):
+        assert ours.offset == theirs.offset
+        for one, other in (
+            (ours.keys, theirs.keys), (ours.values, theirs.values)
+        ):  # fmt: skip
+            held = other[..., : theirs.offset, :]  # of a longer buffer
+            assert mx.allclose(one, held, atol=1e-3).item()
+    flags = ("--prompt-cache-file", path, "--prompt", QUESTION)
+    theirs = mlx_lm_answer(*flags, model=str(MODEL))
+    assert our_answer(*flags).stdout == theirs
+    # The file names its model, which is ours by its fingerprint.
+    assert "was made with" not in our_answer(*flags).stderr
 
 
 def test_a_server_says_what_to_do_with_a_file_of_mlx_lm(mlx_file: Path):

@@ -1,0 +1,74 @@
+"""Each flag of mlx_lm's programs is taken, or refused by its name."""
+
+import importlib
+import re
+import subprocess
+
+import pytest
+from serving import PROGRAM
+
+PROGRAMS = {
+    "generate": "mlx_lm.generate",
+    "cache-prompt": "mlx_lm.cache_prompt",
+    "chat": "mlx_lm.chat",
+}
+
+
+def run(*arguments) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def mlx_flags(module: str) -> dict[str, object]:
+    """The longest spelling of each flag, and the flag."""
+    parser = importlib.import_module(module).setup_arg_parser()
+    return {
+        max(action.option_strings, key=len): action
+        for action in parser._actions
+        if action.option_strings
+    }
+
+
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_no_flag_of_mlx_lm_is_unknown(command: str):
+    pytest.importorskip("mlx_lm")
+    flags = mlx_flags(PROGRAMS[command])
+    assert len(flags) > 8
+    help_text = run(command, "--help").stdout
+    taken, refused = set(), set()
+    for name, action in flags.items():
+        if re.search(rf"{name}\b(?!-)", help_text):
+            taken.add(name)
+            for spelling in action.option_strings:
+                assert re.search(rf"(?<![^\s,]){spelling}\b", help_text), spelling
+            continue
+        for spelling in (name, name + "=4"):
+            answer = run(command, spelling)
+            assert answer.returncode == 2, (spelling, answer.stderr)
+            assert f"{name} is not supported: " in answer.stderr
+            assert answer.stdout == ""
+        refused.add(name)
+    assert {"--model", "--help"} <= taken
+    assert {"--adapter-path", "--trust-remote-code"} <= refused
+
+
+@pytest.mark.parametrize("value", [(), ("4",), ("4", "5")])
+def test_a_refused_flag_is_named_whatever_follows(value):
+    answer = run("generate", "--kv-bits", *value, "--prompt", "x")
+    assert answer.returncode == 2
+    assert "--kv-bits is not supported: " in answer.stderr
+    answer = run("generate", "-qa")
+    assert answer.returncode == 2
+    assert "--quantize-activations is not supported: " in answer.stderr
+
+
+def test_the_servers_flags_are_refused_by_name_too():
+    for flag in ("--chat-template-args", "--allowed-origins", "--pipeline"):
+        answer = run("serve", flag, "x")
+        assert answer.returncode == 2
+        assert f"{flag} is not supported: " in answer.stderr
