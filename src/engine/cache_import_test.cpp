@@ -74,9 +74,7 @@ class Import : public ::testing::Test {
     stamp.spec.fill(spec);
     stamp.tokens = named;
     EXPECT_TRUE(replace_user_file(path(), [&](File& file) {
-      return write_mlx_cache_file(
-          file, runner_.layout(), stamp, {}, source
-      );
+      return write_mlx_cache_file(file, runner_.layout(), stamp, {}, source);
     }));
     return path();
   }

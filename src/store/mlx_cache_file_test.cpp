@@ -125,8 +125,9 @@ class MlxCache : public ::testing::Test {
   }
 
   Bytes written(
-      std::size_t tokens, const MlxCacheNotes& notes = {
-          {"model", "a/b"}, {"tokenizer_config", "{}"}}
+      std::size_t tokens,
+      const MlxCacheNotes& notes =
+          {{"model", "a/b"}, {"tokenizer_config", "{}"}}
   ) {
     Pages pages = golden_pages(pool_, layout_, tokens);
     PageSource source(layout_, pages);
