@@ -55,6 +55,8 @@ Scheduler::Scheduler(
     Runner& runner, PromptCache& cache, Store* store, SchedulerOptions options
 )
     : runner_(runner),
+      vocab_size_(runner.vocab_size()),
+      context_length_(runner.context_length()),
       cache_(cache),
       store_(store),
       options_(options),
@@ -64,7 +66,6 @@ Status Scheduler::check(const GenerationRequest& request) const {
   if (request.prompt.empty()) {
     return Error{Code::kInvalidArgument, "the prompt is empty"};
   }
-  std::size_t vocab = runner_.vocab_size();
   std::span<const Token> prompt = request.prompt;
   std::size_t unknown =
       request.history ? unknown_tokens(request.history->tokens) : 0;
@@ -82,24 +83,24 @@ Status Scheduler::check(const GenerationRequest& request) const {
     prompt = prompt.subspan(unknown);
   }
   for (Token token : prompt) {
-    if (token < 0 || static_cast<std::size_t>(token) >= vocab) {
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size_) {
       return Error{
           Code::kInvalidArgument,
           "the prompt has token " + std::to_string(token) +
-              ", but the vocabulary has " + std::to_string(vocab)};
+              ", but the vocabulary has " + std::to_string(vocab_size_)};
     }
   }
-  if (request.prompt.size() >= runner_.context_length()) {
+  if (request.prompt.size() >= context_length_) {
     return Error{
         Code::kInvalidArgument,
         "the prompt has " + std::to_string(request.prompt.size()) +
             " tokens, which leaves no room in the model's context of " +
-            std::to_string(runner_.context_length())};
+            std::to_string(context_length_)};
   }
   if (request.max_tokens == 0) {
     return Error{Code::kInvalidArgument, "max_tokens must be at least 1"};
   }
-  return validate(request.sampling, vocab);
+  return validate(request.sampling, vocab_size_);
 }
 
 Result<RequestId> Scheduler::submit(GenerationRequest request) {
@@ -107,9 +108,8 @@ Result<RequestId> Scheduler::submit(GenerationRequest request) {
   if (Status checked = check(request); !checked.ok()) {
     return checked.error();
   }
-  request.max_tokens = std::min(
-      request.max_tokens, runner_.context_length() - request.prompt.size()
-  );
+  request.max_tokens =
+      std::min(request.max_tokens, context_length_ - request.prompt.size());
   std::lock_guard lock(mutex_);
   if (closed_) {
     return Error{Code::kUnavailable, "the server is shutting down"};

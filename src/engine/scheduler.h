@@ -119,7 +119,9 @@ class Scheduler {
   std::vector<StepItem> next_items(const std::vector<SequencePtr>& batch);
   void publish_load();
 
-  Runner& runner_;
+  Runner& runner_;  // of the generation thread, which it may end with
+  const std::size_t vocab_size_;
+  const std::size_t context_length_;
   PromptCache& cache_;
   Store* store_;
   const SchedulerOptions options_;
