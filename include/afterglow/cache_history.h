@@ -47,9 +47,10 @@ using Metadata = std::map<std::string, std::string>;
 /// Writes a history to one safetensors file, which mlx_lm's load_prompt_cache
 /// opens, too. The file is replaced only when all is written and synced.
 /// metadata: kept as it is; "model_id" is the field's name for the model.
-/// Throws: kInvalidArgument for an empty history or for names that the format
-/// needs itself ("model", "tokenizer_config", those that begin with
-/// "afterglow."); kIo, kNoSpace, kPermission.
+/// mlx_lm.generate wants "model", its own name for it, and "tokenizer_config",
+/// JSON such as "{}". Throws: kInvalidArgument for an empty history or for
+/// names that begin with "afterglow.", the format's own; kIo, kNoSpace,
+/// kPermission.
 AFTERGLOW_API void save_cache(
     const std::string& filename,
     const CacheHistory& history,

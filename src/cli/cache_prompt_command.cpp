@@ -143,8 +143,8 @@ void add_cache_prompt_command(CLI::App& app, Action& action) {
       ->add_option(
           "--eos-token",
           flags->eos_token,
-          "A token that ends the answers of those who go on, besides the "
-          "model's own: text or number"
+          "A token that ends answers after this prompt, besides the model's "
+          "own: text or number"
       )
       ->type_name("TOKEN");
   add_cache_flags(*command, flags->engine);

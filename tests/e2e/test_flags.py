@@ -45,7 +45,7 @@ def test_no_flag_of_mlx_lm_is_unknown(command: str):
         if re.search(rf"{name}\b(?!-)", help_text):
             taken.add(name)
             for spelling in action.option_strings:
-                assert re.search(rf"(?<![^\s,]){spelling}\b", help_text), spelling
+                assert re.search(rf"[\s,]{spelling}\b", help_text), spelling
             continue
         for spelling in (name, name + "=4"):
             answer = run(command, spelling)
