@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 
 venv=$PWD/build/python
 export CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)}
+# The compilers of the main build: ccache finds what that has compiled.
+export CC=${CC:-cc} CXX=${CXX:-c++}
 export PATH=$PATH:$HOME/.cargo/bin
 
 install() {
@@ -16,5 +18,5 @@ install() {
   .venv/bin/python -m venv --clear "$venv"
 install -c requirements/constraints.txt -r requirements/python.txt \
   -r requirements/build.txt
-# Deps are there; the version stays the same whatever has changed.
+# The version stays the same, whatever has changed.
 install --force-reinstall --no-deps ./python

@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 MODEL = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-TSAN = ["kv", "store", "engine", "server"]
+TSAN = ["kv", "store", "engine", "api", "server"]
 
 
 class Counts(NamedTuple):
@@ -76,6 +76,14 @@ def steps(jobs: int) -> list[Step]:
         ]  # fmt: skip
         return step
 
+    package = Step(
+        "package", "build", ["scripts/python_package.sh"], "build", 30,
+        env={"JOBS": str(jobs)},
+    )  # fmt: skip
+    python = pytest("python")
+    python.command[0] = "build/python/bin/python"
+    python.needs = package.name
+
     sanitized = {
         "ASAN_OPTIONS": "detect_stack_use_after_return=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -97,6 +105,7 @@ def steps(jobs: int) -> list[Step]:
     return [
         Step("format", "check", ["scripts/format.sh", "--check"]),
         Step("includes", "check", [sys.executable, "scripts/check_includes.py"]),
+        Step("docs", "check", ["doxygen", "docs/Doxyfile"]),
         build("build", "release", "all"),
         ctest("unit", "build", "build"),
         Step("textkit", "cargo", cargo, env={"CARGO_TARGET_DIR": "build/cargo"}),
@@ -108,7 +117,9 @@ def steps(jobs: int) -> list[Step]:
         ctest("fuzz", "build-fuzz", "build-fuzz"),
         *(crossed if platform.machine() == "x86_64" else []),
         *(pytest(path.name) for path in sorted(ROOT.glob("tests/*"))
-          if any(path.glob("test_*.py"))),
+          if any(path.glob("test_*.py")) and path.name != "python"),
+        package,
+        python,
         Step("install", "check", ["scripts/check_install.sh"], "build"),
     ]  # fmt: skip
 

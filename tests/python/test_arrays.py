@@ -25,7 +25,7 @@ def test_the_memory_is_shared(model):
 
 
 def test_it_outlives_all_else(path):
-    model, _ = load(path)
+    model = load(path)[0]
     stream = logits_stream(model, PROMPT)
     logits = stream.logits()
     expected = logits.copy()
@@ -61,7 +61,7 @@ def test_other_libraries_take_it(model):
     for array in (mx.array(logits), mx.array(np.from_dlpack(logits))):
         assert mx.argmax(array).item() == logits.argmax()
         np.testing.assert_allclose(
-            np.array(mx.exp(array - mx.logsumexp(array))).sum(), 1, atol=1e-4
+            np.array(mx.exp(array - mx.logsumexp(array))).sum(), 1, atol=1e-3
         )
 
 

@@ -99,9 +99,9 @@ def test_bad_files_and_arguments(answered, tmp_path):
         save_cache(answered[1], tmp_path / "no" / "folder.safetensors")
     with pytest.raises(TypeError, match="strings"):
         save_cache(answered[1], tmp_path / "x", metadata={"a": 1})
-    with pytest.raises(ValueError, match="tokenizer_config"):
+    with pytest.raises(ValueError, match="afterglow.tokens"):
         save_cache(
-            answered[1], tmp_path / "x", metadata={"tokenizer_config": "1"}
+            answered[1], tmp_path / "x", metadata={"afterglow.tokens": "1"}
         )
     file = tmp_path / "damaged.safetensors"
     save_cache(answered[1], file)
