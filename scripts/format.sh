@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 
 clang_format() {
   git ls-files -z --cached --others --exclude-standard \
-    'src/*.cpp' 'src/*.h' 'include/*.h' 'bench/*.cpp' |
+    'src/*.cpp' 'src/*.h' 'include/*.h' 'bench/*.cpp' \
+    'python/src/*.cpp' 'python/src/*.h' |
     xargs -0 -r clang-format-14 "$@"
 }
 

@@ -17,6 +17,7 @@ build_packages=(
 )
 test_packages=(
   ccache clang clang-format-14 doxygen libbenchmark-dev libclang-rt-14-dev
+  python3-dev
 )
 # The tests of other processors than the one at hand.
 [ "$(uname -m)" != x86_64 ] ||

@@ -126,7 +126,9 @@ def make_sampler(
         _arguments.integer("top_k", top_k),
         _arguments.number("xtc_probability", xtc_probability),
         _arguments.number("xtc_threshold", xtc_threshold),
-        tuple(_arguments.tokens("xtc_special_tokens", xtc_special_tokens or ())),
+        tuple(
+            _arguments.tokens("xtc_special_tokens", xtc_special_tokens or ())
+        ),
         seed,
     )
 

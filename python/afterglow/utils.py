@@ -58,7 +58,9 @@ def load(
         prompt_cache_disk_bytes=limit(
             "prompt_cache_disk_bytes", prompt_cache_disk_bytes
         ),
-        prompt_cache_ttl=_arguments.number("prompt_cache_ttl", prompt_cache_ttl),
+        prompt_cache_ttl=_arguments.number(
+            "prompt_cache_ttl", prompt_cache_ttl
+        ),
         memory_limit=limit("memory_limit", memory_limit),
         progress=progress or _download_progress(),
     )

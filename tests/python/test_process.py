@@ -46,7 +46,9 @@ def test_other_threads_run_meanwhile(model, tokenizer):
 
 def test_threads_get_their_own_answers(model, tokenizer):
     prompts = [f"{name} is a city in" for name in ("Lyon", "Kyoto", "Lagos")]
-    expected = [generate(model, tokenizer, one, max_tokens=8) for one in prompts]
+    expected = [
+        generate(model, tokenizer, one, max_tokens=8) for one in prompts
+    ]
     answers = [None] * len(prompts)
 
     def ask(number):
