@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "api/progress_bar.h"
 #include "base/thread_pool.h"
 #include "cli/bench/modes.h"
 #include "cli/default_model.h"
-#include "api/progress_bar.h"
 #include "cli/report_error.h"
 #include "cli/text_table.h"
 #include "engine/tokenizer_source.h"
