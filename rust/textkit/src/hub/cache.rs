@@ -15,6 +15,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::http::Tick;
@@ -170,7 +171,11 @@ impl Repository {
         }
         let index = "model.safetensors.index.json";
         if !here.contains_key(index) {
-            return true;
+            return selection
+                .files()
+                .iter()
+                .filter_map(|path| all_shards(path))
+                .all(|mut shards| shards.all(|it| here.contains_key(&it)));
         }
         let Ok(text) = fs::read(self.snapshot(commit).join(index)) else {
             return false;
@@ -187,14 +192,15 @@ impl Repository {
         make_folder_of(&pointer)?;
         let up = "../".repeat(path.split('/').count() + 1);
         let temporary = temporary_beside(&pointer);
-        let linked =
-            std::os::unix::fs::symlink(format!("{up}blobs/{etag}"), &temporary)
-                .and_then(|()| fs::rename(&temporary, &pointer));
-        // A file system without links holds the file itself, as
-        // huggingface_hub does there.
-        linked
-            .or_else(|_| fs::rename(&blob, &pointer))
-            .map_err(|e| io_error(&e, &pointer))
+        let target = format!("{up}blobs/{etag}");
+        match std::os::unix::fs::symlink(target, &temporary) {
+            Ok(()) => put_in_place(&temporary, &pointer),
+            // A file system without links holds the file itself, as
+            // huggingface_hub does there.
+            Err(error) if means_no_links(&error) => fs::rename(&blob, &pointer),
+            Err(error) => Err(error),
+        }
+        .map_err(|e| io_error(&e, &pointer))
     }
 
     /// Waits until no other process writes this blob.
@@ -281,18 +287,46 @@ pub fn make_folder_of(path: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(|e| io_error(&e, folder))
 }
 
+/// A name that no other thread uses; what a process of the same number left
+/// there is removed.
 fn temporary_beside(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+    let process = std::process::id();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let temporary =
+        path.with_file_name(format!(".{name}.{process}-{count}.tmp"));
+    let _ = fs::remove_file(&temporary);
+    temporary
 }
 
-/// Readers see the old text or the new one.
+/// Renames; where that fails, nothing is left.
+fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(temporary, path).inspect_err(|_| {
+        let _ = fs::remove_file(temporary);
+    })
+}
+
+fn means_no_links(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EPERM | libc::ENOTSUP | libc::ENOSYS)
+    )
+}
+
+/// Readers see the old text or the new one, after a power cut, too.
 fn replace_file(path: &Path, text: &str) -> Result<()> {
     make_folder_of(path)?;
     let temporary = temporary_beside(path);
-    fs::File::create(&temporary)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&temporary, path))
+    let written = fs::File::create(&temporary).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+        .and_then(|()| put_in_place(&temporary, path))
         .map_err(|e| io_error(&e, path))
 }
 
@@ -320,6 +354,25 @@ fn walk(
             _ => {}
         }
     }
+}
+
+/// The names of a model's weights, from that of one: model-00001-of-00002 is
+/// one of two. None for a name without numbers.
+fn all_shards(path: &str) -> Option<impl Iterator<Item = String> + '_> {
+    const ENDING: &str = ".safetensors";
+    let (rest, count) = path.strip_suffix(ENDING)?.rsplit_once("-of-")?;
+    let (name, number) = rest.rsplit_once('-')?;
+    let all_digits = |text: &str| {
+        text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    if !all_digits(number) || !all_digits(count) {
+        return None;
+    }
+    let last: u32 = count.parse().ok()?;
+    Some(
+        (1..=last)
+            .map(move |one| format!("{name}-{one:05}-of-{count}{ENDING}")),
+    )
 }
 
 fn shards(index: &[u8]) -> Option<BTreeSet<String>> {
@@ -412,6 +465,58 @@ mod tests {
         assert!(fixture.find("o/n").is_none());
         fixture.add("model-2.safetensors", "x");
         assert!(fixture.find("o/n").is_some());
+    }
+
+    #[test]
+    fn without_an_index_numbers_name_the_shards_that_are_needed() {
+        let fixture = Fixture::new(&[
+            "config.json",
+            "model-00001-of-00002.safetensors",
+            "tokenizer.json",
+        ]);
+        assert!(fixture.find("o/n").is_none());
+        fixture.add("model-00002-of-00002.safetensors", "x");
+        assert!(fixture.find("o/n").is_some());
+        assert!(all_shards("model-1-of-2.safetensors").is_none());
+        assert!(all_shards("model.safetensors").is_none());
+    }
+
+    #[test]
+    fn a_blob_stays_where_no_link_can_be_made() {
+        let fixture = Fixture::new(&[]);
+        let repository = &fixture.repository;
+        let blob = repository.blob("e");
+        make_folder_of(&blob).unwrap();
+        fs::write(&blob, "the only copy").unwrap();
+        // A folder is in the pointer's place.
+        let snapshot = repository.snapshot(&commit());
+        fs::create_dir_all(snapshot.join("a.json/b")).unwrap();
+        let error = repository.link(&commit(), "a.json", "e").unwrap_err();
+        assert!(error.message.contains("a.json"), "{error}");
+        assert_eq!(fs::read_to_string(&blob).unwrap(), "the only copy");
+        // No name is long enough for this one's temporary.
+        let long = "n".repeat(250);
+        assert!(repository.link(&commit(), &long, "e").is_err());
+        assert_eq!(fs::read_to_string(&blob).unwrap(), "the only copy");
+        assert_eq!(fs::read_dir(snapshot).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_what_tells_of_a_file_system_without_links_moves_a_blob() {
+        let means =
+            |number| means_no_links(&io::Error::from_raw_os_error(number));
+        assert!(means(libc::EPERM) && means(libc::ENOSYS));
+        assert!(!means(libc::EEXIST) && !means(libc::ENOSPC));
+    }
+
+    #[test]
+    fn no_two_temporaries_are_one_and_a_failure_leaves_none() {
+        let folder = Folder::new();
+        let path = folder.path().join("a");
+        assert_ne!(temporary_beside(&path), temporary_beside(&path));
+        fs::create_dir_all(path.join("b")).unwrap();
+        assert!(replace_file(&path, "text").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Download<'_> {
                 return Err(self.wrong_sum(&partial));
             }
         }
-        partial.put(&self.repository.blob(etag))
+        partial.put(&self.repository.blob(etag), self.file.size)
     }
 
     fn wrong_sum(&self, partial: &Partial) -> Error {
@@ -314,7 +314,20 @@ impl Partial {
         digest.agrees(etag)
     }
 
-    fn put(self, blob: &Path) -> Result<()> {
+    /// Errors: Corrupt where others wrote to it, too: some file systems let
+    /// several hold its lock, and the sum is that of this process's bytes.
+    fn put(self, blob: &Path, size: u64) -> Result<()> {
+        let data = self.file.metadata();
+        let there = data.map_err(|e| io_error(&e, &self.path))?.len();
+        if there != size {
+            let _ = fs::remove_file(&self.path);
+            return Err(Error::corrupt(format!(
+                "{}: another process wrote to it at the same time; it has \
+                 {there} bytes instead of {size}, and was thrown away. Let \
+                 one download end before the next begins",
+                self.path.display()
+            )));
+        }
         let synced = self.file.sync_all();
         synced
             .and_then(|()| fs::rename(&self.path, blob))
@@ -325,6 +338,7 @@ impl Partial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hub::testing::Folder;
 
     #[test]
     fn a_range_must_start_where_it_was_asked_for() {
@@ -332,5 +346,25 @@ mod tests {
         assert!(!starts_at(Some("bytes 0-199/200"), 100));
         assert!(!starts_at(Some("bytes */200"), 100));
         assert!(!starts_at(None, 100));
+    }
+
+    #[test]
+    fn what_two_wrote_at_once_is_not_put_in_place() {
+        let folder = Folder::new();
+        let path = folder.path().join("e.incomplete");
+        let blob = folder.path().join("e");
+        let wanted = File::checked(4, "e").unwrap();
+        let mut report = |_: &str, _: u64, _: u64| true;
+        let mut progress = Progress::new(&mut report);
+        let mut open =
+            || Partial::open(path.clone(), &wanted, &mut progress).unwrap();
+        let (mut one, mut other) = (open(), open());
+        one.append(b"ab").unwrap();
+        other.append(b"ab").unwrap();
+        one.append(b"cd").unwrap();
+        let error = one.put(&blob, wanted.size).unwrap_err();
+        assert_eq!(error.code, Code::Corrupt);
+        assert!(error.message.contains("6 bytes"), "{error}");
+        assert!(!blob.exists() && !path.exists());
     }
 }

@@ -83,13 +83,13 @@ impl Listing {
         let info: Info = serde_json::from_slice(json)
             .map_err(|e| wrong(format!("is not what it should be: {e}")))?;
         if !is_commit(&info.sha) {
-            return Err(wrong(format!("names a wrong commit: '{}'", info.sha)));
+            return Err(wrong(format!("names a wrong commit: {:?}", info.sha)));
         }
         let mut files = BTreeMap::new();
         for sibling in info.siblings {
             let path = sibling.rfilename.clone();
             if !is_plain_path(&path) {
-                return Err(wrong(format!("names a wrong file: '{path}'")));
+                return Err(wrong(format!("names a wrong file: {path:?}")));
             }
             files.insert(path, sibling.file());
         }

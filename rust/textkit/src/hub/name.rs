@@ -71,9 +71,10 @@ fn fault(word: &str) -> Option<&'static str> {
 }
 
 /// A relative path that stays in its folder, such as `a/b.json`. Names of
-/// files come from elsewhere, and paths are made of them.
+/// files come from elsewhere; paths are made of them, and they are shown, so
+/// that nothing in them may steer a terminal.
 pub fn is_plain_path(path: &str) -> bool {
-    !path.contains(['\\', '\0'])
+    !path.contains(|c: char| c == '\\' || c.is_control())
         && path
             .split('/')
             .all(|part| !part.is_empty() && part != "." && part != "..")
@@ -81,8 +82,7 @@ pub fn is_plain_path(path: &str) -> bool {
 
 /// Checks a branch, tag or commit.
 pub fn check_revision(revision: &str) -> Result<()> {
-    let odd = |c: char| c.is_control() || c.is_whitespace();
-    if is_plain_path(revision) && !revision.contains(odd) {
+    if is_plain_path(revision) && !revision.contains(char::is_whitespace) {
         return Ok(());
     }
     Err(Error::invalid(format!(
@@ -138,6 +138,31 @@ mod tests {
         let long = format!("o/{}", "n".repeat(95));
         assert!(Name::parse(&long).is_err());
         assert!(Name::parse(&long[..96]).is_ok());
+    }
+
+    #[test]
+    fn names_of_files_are_plain() {
+        for good in ["a", "a/b c.json", "größe.gguf", ".a"] {
+            assert!(is_plain_path(good), "{good}");
+        }
+        let bad = [
+            "",
+            "/a",
+            "a/",
+            "a//b",
+            "a/..",
+            "./a",
+            "a\\b",
+            "a\0",
+            "a\nb",
+            "a\r",
+            "\x1b[2J",
+            "a\x7f",
+            "a\u{9b}2J",
+        ];
+        for bad in bad {
+            assert!(!is_plain_path(bad), "{bad:?}");
+        }
     }
 
     #[test]
