@@ -20,7 +20,8 @@ class HistoryState;
 /// Tokens and their KV: what a generation has read and written. A value:
 /// continuing it twice gives two independent continuations, which share its
 /// memory, as copies of it do. It may outlive its model. Of a generation that
-/// still runs it is what that had when the history was given out.
+/// still runs it is what that had when the history was given out, which is
+/// asked of it when a member is called first.
 /// Thread: const members from any thread.
 class AFTERGLOW_API CacheHistory {
  public:

@@ -23,7 +23,8 @@ namespace afterglow {
 /// Chooses a token by its log-probability. Shape: [vocab_size].
 using TokenSampler = std::function<Token(std::span<const float> logprobs)>;
 
-/// Changes logits before sampling. `tokens` are prompt and answer so far.
+/// Changes logits before sampling. `tokens` are prompt and answer so far, with
+/// kUnknownToken where a file of mlx_lm is continued.
 /// Shape: logits [vocab_size].
 using LogitsProcessor =
     std::function<void(std::span<const Token> tokens, std::span<float> logits)>;
@@ -69,7 +70,8 @@ struct StepOutput {
   double generation_tps = 0;                  ///< tokens a second
   std::uint64_t peak_memory = 0;              ///< bytes, of the process
   std::optional<FinishReason> finish_reason;  ///< of the last output
-  std::optional<CacheHistory> cache_history;  ///< with options.return_cache
+  /// With options.return_cache, unless it was cut before it had begun.
+  std::optional<CacheHistory> cache_history;
 };
 
 /// A running generation: a range of StepOutput, to be walked once. Destroying
@@ -111,9 +113,11 @@ class AFTERGLOW_API TextStream {
   std::default_sentinel_t end() const { return {}; }
 
   /// Waits for the next output; none after the last. Throws: what the
-  /// generation failed with, what a callback threw.
+  /// generation failed with (kExhausted where memory does not suffice), what a
+  /// callback threw. That ends it.
   std::optional<StepOutput> next();
-  /// True: next() returns without waiting.
+  /// True: next() returns without waiting. Does what next() does meanwhile,
+  /// calls callbacks and throws, too.
   bool wait_for(std::chrono::milliseconds at_most);
 
   /// @cond
@@ -131,8 +135,9 @@ class AFTERGLOW_API TextStream {
 
 /// Continues the prompt, token by token.
 /// Throws: kInvalidArgument (an empty prompt, one that the context cannot
-/// hold, options out of range, a history of another model), kOverloaded,
-/// kUnavailable.
+/// hold, options out of range, a history of another model), kUnsupported (the
+/// model has no histories), kCorrupt (a history's values do not fit the model),
+/// kOverloaded, kUnavailable.
 AFTERGLOW_API TextStream stream_generate(
     const Model& model,
     const Prompt& prompt,
@@ -150,6 +155,8 @@ AFTERGLOW_API StepOutput generate(
 
 /// What generate_step takes of GenerateOptions.
 struct StepOptions {
+  /// At most so many are accepted. Memory is set aside for all of them.
+  std::size_t max_tokens = 256;
   std::optional<CacheHistory> cache_history;  ///< what may be continued
   /// As in GenerateOptions.
   std::function<void(std::size_t done, std::size_t total)>
@@ -163,8 +170,9 @@ class AFTERGLOW_API LogitsStream {
  public:
   /// The logits behind all tokens so far: waits until they are computed. They
   /// belong to the caller, who may change them and keep them.
-  /// Shape: [vocab_size]. Throws: what computing failed with; kCancelled;
-  /// kInvalidArgument when the context is full.
+  /// Shape: [vocab_size]. Throws: what computing failed with, what a callback
+  /// threw (which ends it); kCancelled; kInvalidArgument when max_tokens are
+  /// accepted or the context is full.
   std::shared_ptr<std::vector<float>> logits();
   /// As TextStream::wait_for, for logits().
   bool wait_for(std::chrono::milliseconds at_most);
@@ -176,7 +184,8 @@ class AFTERGLOW_API LogitsStream {
   const std::vector<Token>& tokens() const;
   /// Tokens of the prompt that were not computed. 0 before logits().
   std::size_t cached_tokens() const;
-  /// All tokens but the last accepted one.
+  /// All tokens whose logits were there: all but one accepted since.
+  /// Throws: kInvalidArgument before the first logits().
   CacheHistory cache_history() const;
 
   /// @cond

@@ -19,11 +19,11 @@ namespace afterglow {
 
 /// How a model is loaded and what is kept of its prompts.
 struct LoadOptions {
-  Backend backend = Backend::kCpu;                  ///< what computes
-  Activations activations = Activations::kInt16;    ///< of the CPU
-  int threads = 0;                                  ///< 0: one for each core
-  std::string chat_template;                        ///< empty: the model's own
-  std::string prompt_cache_dir;                     ///< empty: no disk
+  Backend backend = Backend::kCpu;         ///< what computes
+  std::optional<Activations> activations;  ///< of the CPU; default kInt16
+  int threads = 0;                         ///< 0: one for each core
+  std::string chat_template;               ///< empty: the model's own
+  std::string prompt_cache_dir;            ///< empty: no disk
   std::optional<std::uint64_t> prompt_cache_bytes;  ///< RAM; default 25 %
   std::optional<std::uint64_t> prompt_cache_size;   ///< entries; default none
   /// Default: 20 GiB or 10 % of what is free.
@@ -144,8 +144,9 @@ class AFTERGLOW_API Model {
   ) const;
 
   /// Ends what still runs and writes the prompt cache to its directory for at
-  /// most that long. False: some of it did not reach the disk. Afterwards
-  /// generating throws kUnavailable. Called by the last handle, too.
+  /// most that long. False: some of it did not reach the disk; again is
+  /// allowed. Afterwards generating throws kUnavailable. Called by the last
+  /// handle, too.
   bool close(std::chrono::nanoseconds write_time = std::chrono::seconds(30));
 
   /// @cond

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "api/history_state.h"
 #include "api/testing.h"
 
 namespace afterglow {
@@ -143,6 +144,66 @@ TEST(CacheHistories, TheLongerOfHistoryAndPromptCacheIsTaken) {
   EXPECT_EQ(answer_to(model, prompt, with(shorter)).last.cached_tokens, 299u);
 }
 
+// As a file of mlx_lm gives it: KV of nobody knows which tokens.
+CacheHistory untold(const CacheHistory& history) {
+  KvHistory copy = *history.state()->get();
+  copy.origin = {};
+  std::fill(copy.tokens.begin(), copy.tokens.end(), kUnknownToken);
+  const std::size_t length = copy.tokens.size();
+  return CacheHistory(std::make_shared<const HistoryState>(
+      std::make_shared<const KvHistory>(std::move(copy)), length
+  ));
+}
+
+TEST(CacheHistories, OfUnknownTokensAreGoneOnFrom) {
+  LoadOptions options;
+  options.threads = 2;
+  Model model = load_tiny(options);
+  const auto start = some_tokens(270);
+  const auto more = some_tokens(9, 3);
+  LogitsStream steps = generate_step(model, start);
+  steps.logits();
+  const CacheHistory known = steps.cache_history();
+  const Answer expected = answer_to(model, joined(start, more));
+
+  const Answer first = answer_to(model, more, with(untold(known)));
+  EXPECT_EQ(first.tokens, expected.tokens);
+  EXPECT_EQ(first.last.prompt_tokens, 279u);
+  EXPECT_EQ(first.last.cached_tokens, 270u);
+  std::vector<Token> held(270, kUnknownToken);
+  held = joined(joined(held, more), first.tokens);
+  held.pop_back();
+  EXPECT_EQ(first.last.cache_history->tokens(), held);
+
+  // Once more, after a file: what follows goes behind all of it.
+  Folder folder;
+  save_cache(folder / "a.safetensors", *first.last.cache_history);
+  const CacheHistory loaded = load_cache(folder / "a.safetensors").first;
+  EXPECT_EQ(loaded.tokens(), held);
+  const Answer second = answer_to(model, more, with(loaded));
+  EXPECT_EQ(second.last.cached_tokens, held.size());
+  auto all = joined(joined(start, more), first.tokens);
+  all.pop_back();
+  EXPECT_EQ(second.tokens, answer_to(model, joined(all, more)).tokens);
+
+  const auto [code, text] =
+      refusal([&] { answer_to(model, {}, with(untold(known))); });
+  EXPECT_EQ(code, Code::kInvalidArgument);
+  EXPECT_NE(text.find("[generate] nothing follows"), std::string::npos) << text;
+}
+
+TEST(CacheHistories, OfUnknownTokensLeaveNoTraceInThePromptCache) {
+  LoadOptions options;
+  options.threads = 2;
+  Model model = load_tiny(options);
+  const auto start = some_tokens(270);
+  const CacheHistory known = *answer_to(load_tiny(), start).last.cache_history;
+  answer_to(model, some_tokens(30, 3), with(untold(known)));
+  EXPECT_EQ(
+      answer_to(model, joined(start, some_tokens(3))).last.cached_tokens, 0u
+  );
+}
+
 TEST(CacheHistories, OfOtherModelsAreRefused) {
   const auto prompt = some_tokens(40);
   const CacheHistory history =
@@ -166,7 +227,7 @@ TEST(CacheHistories, OfOtherModelsAreRefused) {
 struct Computing {
   const char* name;
   Backend backend;
-  Activations activations;
+  std::optional<Activations> activations;
 };
 
 class CacheFiles : public testing::TestWithParam<Computing> {
@@ -207,7 +268,7 @@ std::vector<Computing> all_that_compute() {
       {"int16", Backend::kCpu, Activations::kInt16},
       {"f32", Backend::kCpu, Activations::kF32}};
   if (AFTERGLOW_WITH_MLX) {
-    all.push_back({"mlx", Backend::kMlx, Activations::kInt16});
+    all.push_back({"mlx", Backend::kMlx, std::nullopt});
   }
   return all;
 }

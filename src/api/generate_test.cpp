@@ -107,6 +107,16 @@ TEST(Generate, WhatACallbackThrowsComesOutAndEndsIt) {
   TextStream stream = stream_generate(model, some_tokens(20), options);
   EXPECT_THROW(stream.next(), std::runtime_error);
   EXPECT_FALSE(stream.next());
+  for (float value : {-INFINITY, INFINITY, NAN}) {
+    GenerateOptions filled;
+    filled.logits_processors = {[&](auto, auto logits) {
+      std::fill(logits.begin(), logits.end(), value);
+    }};
+    EXPECT_EQ(
+        refusal([&] { generate(model, some_tokens(20), filled); }).first,
+        Code::kInvalidArgument
+    );
+  }
   options.sampler = [](auto) { return Token{96}; };
   auto [code, text] =
       refusal([&] { generate(model, some_tokens(20), options); });
@@ -265,6 +275,133 @@ TEST(GenerateStep, GivesTheLogitsThatGenerateUses) {
   EXPECT_EQ(again.cached_tokens(), 299u);
   // Two that wait for their tokens do not hinder others.
   EXPECT_EQ(answer_to(model, prompt).tokens, greedy);
+}
+
+TEST(Generate, EndsBeforeAStopText) {
+  Model model = load_tiny();
+  const auto prompt = some_tokens(20);
+  GenerateOptions options;
+  options.max_tokens = 40;
+  options.sampling.logit_bias = endless();
+  const std::string whole = generate(model, prompt, options).text;
+  ASSERT_GT(whole.size(), 12u);
+  const std::string stop = whole.substr(8, 3);
+  options.stop = {stop};
+  options.return_cache = true;
+  const StepOutput cut = generate(model, prompt, options);
+  EXPECT_EQ(cut.text, whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(cut.finish_reason, FinishReason::kStop);
+  // The token that completed the stop text may have been read already.
+  const std::size_t all = prompt.size() + cut.generation_tokens;
+  EXPECT_GE(cut.cache_history->size(), all - 1);
+  EXPECT_LE(cut.cache_history->size(), all);
+  // Nobody is asked for a token once the answer is over.
+  std::size_t calls = 0;
+  options.logits_processors = {[&](auto, auto) {
+    if (++calls > cut.generation_tokens) throw std::runtime_error("over");
+  }};
+  EXPECT_EQ(generate(model, prompt, options).text, cut.text);
+}
+
+TEST(Generate, TellsHowFarThePromptIsRead) {
+  Model model = load_tiny();
+  std::vector<std::size_t> done;
+  GenerateOptions options;
+  options.max_tokens = 2;
+  options.prompt_progress_callback = [&](std::size_t read, std::size_t all) {
+    EXPECT_EQ(all, 400u);
+    done.push_back(read);
+  };
+  generate(model, some_tokens(400), options);
+  ASSERT_FALSE(done.empty());
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  EXPECT_EQ(done.back(), 400u);
+}
+
+TEST(Generate, ASystemPromptIsKeptAsOne) {
+  Folder folder;
+  LoadOptions options;
+  options.threads = 2;
+  options.prompt_cache_dir = folder / "cache";
+  const auto system = some_tokens(280);
+  {
+    Model model = load_tiny(options);
+    generate(
+        model,
+        Prompt(joined(system, some_tokens(40, 3)), 280),
+        {.max_tokens = 4}
+    );
+    EXPECT_TRUE(model.close());
+    EXPECT_TRUE(model.close());
+  }
+  Model model = load_tiny(options);
+  const Answer warm = answer_to(model, joined(system, some_tokens(40, 4)));
+  EXPECT_GE(warm.last.cached_tokens, 256u);
+}
+
+TEST(Load, RefusesWhatHasNoMeaningOrNoEffect) {
+  const auto refused = [](auto change) {
+    LoadOptions options;
+    change(options);
+    return refusal([&] { load(tiny_model(), options); }).first;
+  };
+  const auto wrong = Code::kInvalidArgument;
+  EXPECT_EQ(refused([](auto& o) { o.threads = -1; }), wrong);
+  EXPECT_EQ(
+      refused([](auto& o) { o.prompt_cache_ttl = std::chrono::seconds(-1); }),
+      wrong
+  );
+  EXPECT_EQ(refused([](auto& o) { o.prompt_cache_disk_bytes = 1; }), wrong);
+  EXPECT_EQ(refused([](auto& o) { o.prompt_cache_daily_writes = 1; }), wrong);
+  EXPECT_EQ(
+      refused([](auto& o) {
+        o.prompt_cache_dir = "/nowhere";
+        o.prompt_cache_disk_bytes = 0;
+      }),
+      wrong
+  );
+  EXPECT_EQ(
+      refused([](auto& o) {
+        o.backend = Backend::kMlx;
+        o.activations = Activations::kInt8;
+      }),
+      wrong
+  );
+}
+
+TEST(Text, GoesToTokensAndBack) {
+  Model model = load_tiny();
+  EXPECT_EQ(
+      refusal([&] { model.encode("\xff"); }).first, Code::kInvalidArgument
+  );
+  EXPECT_EQ(
+      refusal([&] { model.decode(std::vector<Token>{96}); }).first,
+      Code::kInvalidArgument
+  );
+  EXPECT_FALSE(model.decode(some_tokens(5)).empty());
+}
+
+TEST(GenerateStep, ManyMayWait) {
+  Model model = load_tiny();
+  const auto prompt = some_tokens(20);
+  std::vector<LogitsStream> streams;
+  for (int i = 0; i < 40; ++i) {
+    streams.push_back(generate_step(model, prompt));
+    EXPECT_EQ(streams.back().logits()->size(), model.info().vocab_size);
+  }
+  EXPECT_EQ(answer_to(model, prompt).tokens.size(), 12u);
+}
+
+TEST(GenerateStep, EndsAtItsLimit) {
+  Model model = load_tiny();
+  LogitsStream steps = generate_step(model, some_tokens(20), {.max_tokens = 1});
+  EXPECT_EQ(
+      refusal([&] { steps.cache_history(); }).first, Code::kInvalidArgument
+  );
+  steps.logits();
+  EXPECT_EQ(steps.cache_history().size(), 20u);
+  steps.accept(20);
+  EXPECT_EQ(refusal([&] { steps.logits(); }).first, Code::kInvalidArgument);
 }
 
 TEST(GenerateStep, EndsWhereTheContextDoes) {

@@ -12,14 +12,14 @@ Generation::Generation(
     : model_(std::move(model)) {
   request.sink = inbox_;
   if (caller_chooses) request.logits_sink = inbox_;
-  id_ = require(model_->engine().submit(std::move(request)));
+  id_ = require(model_->engine().submit(std::move(request)), "generate");
 }
 
 KvHistoryPtr Generation::history() {
   if (!inbox_->ended()) {
     if (KvHistoryPtr so_far = model_->engine().history(id_)) return so_far;
   }
-  return inbox_->history();  // it has just ended, or not begun
+  return inbox_->wait_for_history();  // it has just ended, or soon will
 }
 
 bool Generation::Inbox::send(Event event) {
@@ -37,7 +37,8 @@ bool Generation::Inbox::add(Happening happening) {
   if (const auto* finished = std::get_if<Finished>(&happening)) {
     history_ = finished->history;
     ended_ = true;
-  } else if (std::holds_alternative<Failed>(happening)) {
+  } else if (const auto* failed = std::get_if<Failed>(&happening)) {
+    history_ = failed->history;
     ended_ = true;
   }
   waiting_.push_back(std::move(happening));
@@ -65,8 +66,9 @@ bool Generation::Inbox::ended() {
   return ended_;
 }
 
-KvHistoryPtr Generation::Inbox::history() {
-  const std::lock_guard lock(mutex_);
+KvHistoryPtr Generation::Inbox::wait_for_history() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ended_; });
   return history_;
 }
 

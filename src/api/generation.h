@@ -25,6 +25,13 @@ class Generation {
   using Happening = std::variant<Progress, TokenOut, Finished, Failed, Logits>;
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
+  /// Saturates. Thread: any.
+  static Deadline after(std::chrono::milliseconds at_most) {
+    constexpr std::chrono::milliseconds kLong = std::chrono::hours(24 * 365);
+    if (at_most > kLong) return std::nullopt;
+    return std::chrono::steady_clock::now() + at_most;
+  }
+
   /// Queues the request. caller_chooses: its tokens, by choose().
   /// Throws: what Engine::submit refuses.
   Generation(
@@ -44,8 +51,9 @@ class Generation {
     model_->engine().choose(id_, std::move(token));
   }
   void cancel(FinishReason reason) { model_->engine().cancel(id_, reason); }
-  /// What it has read and written so far, or in all. Null: it failed, or has
-  /// not begun. Requires: the request had return_history.
+  /// What it has read and written so far, or in all. Null: it ended before it
+  /// had begun. Requires: the request had return_history, and has begun or
+  /// will end.
   KvHistoryPtr history();
 
  private:
@@ -57,7 +65,7 @@ class Generation {
     bool send_logits(Logits logits) override;
     std::optional<Happening> next(const Deadline& deadline);
     bool ended();
-    KvHistoryPtr history();
+    KvHistoryPtr wait_for_history();
 
    private:
     bool add(Happening happening);

@@ -26,8 +26,7 @@ KvHistoryPtr HistoryState::get() const {
     if (!all) {
       raise(
           {Code::kUnavailable,
-           "[cache.history] there is no history: the generation failed or has "
-           "not begun"}
+           "[cache.history] the generation ended before it had begun"}
       );
     }
     history_ = shortened(all, length_);

@@ -1,4 +1,3 @@
-#include <limits>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,15 +13,12 @@
 namespace afterglow {
 namespace {
 
-// The context limits it.
-constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
-
 GenerationRequest to_request(
     const Model& model, const Prompt& prompt, const StepOptions& options
 ) {
   GenerationRequest request =
       build_request(model, prompt, options.cache_history);
-  request.max_tokens = kNoLimit;
+  request.max_tokens = options.max_tokens;
   request.return_history = true;
   return request;
 }
@@ -50,7 +46,12 @@ class LogitsStream::Impl {
     while (!logits_ && !error_) {
       auto happening = generation_->next(deadline);
       if (!happening) return false;
-      std::visit([this](auto& one) { on(one); }, *happening);
+      try {
+        std::visit([this](auto& one) { on(one); }, *happening);
+      } catch (...) {
+        generation_->cancel(FinishReason::kCancelled);
+        throw;
+      }
     }
     return true;
   }
@@ -85,6 +86,12 @@ class LogitsStream::Impl {
   const std::vector<Token>& tokens() const { return tokens_; }
   std::size_t cached_tokens() const { return cached_; }
   CacheHistory history() const {
+    if (computed_ == 0) {
+      raise(
+          {Code::kInvalidArgument,
+           "[generate_step] there is no history before the first logits"}
+      );
+    }
     return CacheHistory(
         std::make_shared<const HistoryState>(generation_, computed_)
     );
@@ -110,7 +117,8 @@ class LogitsStream::Impl {
   void on(const Finished& finished) {
     error_ = finished.reason == FinishReason::kLength
                  ? Error{Code::kInvalidArgument,
-                         "[generate_step] the model's context is full"}
+                         "[generate_step] max_tokens are accepted, or the "
+                         "model's context is full"}
                  : Error{Code::kCancelled, "[generate_step] cancelled"};
   }
   void on(const Failed& failed) { error_ = failed.error; }
@@ -136,7 +144,7 @@ std::shared_ptr<std::vector<float>> LogitsStream::logits() {
   return impl_->logits();
 }
 bool LogitsStream::wait_for(std::chrono::milliseconds at_most) {
-  return impl_->work(std::chrono::steady_clock::now() + at_most);
+  return impl_->work(Generation::after(at_most));
 }
 void LogitsStream::accept(Token token) {
   impl_->accept(token);

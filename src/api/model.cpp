@@ -24,7 +24,7 @@ std::string to_json(std::span<const Message> messages) {
 }
 
 Prompt to_prompt(Result<PreparedPrompt> prepared) {
-  PreparedPrompt prompt = require(std::move(prepared));
+  PreparedPrompt prompt = require(std::move(prepared), "model.chat");
   std::size_t system = 0;
   for (const Boundary& boundary : prompt.boundaries) {
     if (boundary.type == EntryType::kSystem) system = boundary.length;

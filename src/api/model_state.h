@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -18,19 +19,22 @@ class ModelState {
 
   Engine& engine() { return *engine_; }
 
-  /// As Model::close; later calls return what the first did.
+  /// As Model::close.
   bool close(std::chrono::nanoseconds write_time) {
-    std::call_once(closed_, [&] {
+    const std::lock_guard lock(mutex_);
+    if (!complete_) {
       auto now = std::chrono::steady_clock::now();
-      complete_ = engine_->shutdown(now, now + write_time);
-    });
+      // So far that adding it to the time cannot overflow.
+      constexpr std::chrono::nanoseconds kLong = std::chrono::hours(24 * 365);
+      complete_ = engine_->shutdown(now, now + std::min(write_time, kLong));
+    }
     return complete_;
   }
 
  private:
   std::unique_ptr<Engine> engine_;
-  std::once_flag closed_;
-  bool complete_ = false;
+  std::mutex mutex_;
+  bool complete_ = false;  // guarded by mutex_
 };
 
 }  // namespace afterglow

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "afterglow/error.h"
@@ -16,9 +17,16 @@ inline void require(const Status& status) {
   if (!status.ok()) raise(status.error());
 }
 
+/// operation: what texts begin with that do not name one.
 template <class T>
-T require(Result<T> result) {
-  if (!result.ok()) raise(result.error());
+T require(Result<T> result, const char* operation = nullptr) {
+  if (!result.ok()) {
+    Error error = result.error();
+    if (operation != nullptr && !error.message.starts_with('[')) {
+      error.message = "[" + std::string(operation) + "] " + error.message;
+    }
+    raise(error);
+  }
   return *std::move(result);
 }
 

@@ -126,6 +126,7 @@ class TextStream::Impl {
   }
 
   void on(Generation::Logits& logits) {
+    if (text_.stopped()) return;  // nobody is to choose any more
     generation_->choose(chooser_->choose(tokens_, std::move(logits)));
   }
 
@@ -222,7 +223,7 @@ std::optional<StepOutput> TextStream::next() {
 }
 
 bool TextStream::wait_for(std::chrono::milliseconds at_most) {
-  return impl_->work(Clock::now() + at_most);
+  return impl_->work(Generation::after(at_most));
 }
 
 TextStream stream_generate(

@@ -15,10 +15,11 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 void check(const std::vector<float>& logits) {
   bool any = false;
   for (float logit : logits) {
-    if (std::isnan(logit)) {
+    if (std::isnan(logit) || logit == kInfinity) {
       raise(
           {Code::kInvalidArgument,
-           "[generate] a logit is not a number after the logits processors"}
+           "[generate] a logit is not a number or infinite after the logits "
+           "processors"}
       );
     }
     any = any || logit > -kInfinity;

@@ -23,12 +23,46 @@
 namespace afterglow {
 namespace {
 
+constexpr Activations kDefaultActivations = Activations::kInt16;
+constexpr int kMostThreads = 1024;
+
+/// Refuses what would have no effect or no meaning.
+Status check(const EngineOptions& options) {
+  auto refused = [](const std::string& why) {
+    return Error{Code::kInvalidArgument, "[engine.load] " + why};
+  };
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    return refused("threads must be between 0 and 1024");
+  }
+  if (options.prompt_cache_ttl.count() < 0) {
+    return refused("prompt_cache_ttl must not be negative");
+  }
+  if (options.backend == Backend::kMlx && options.activations) {
+    return refused("activations are the CPU backend's; MLX has its own");
+  }
+  if (options.prompt_cache_disk_bytes == 0 ||
+      options.prompt_cache_daily_writes == 0) {
+    return refused(
+        "prompt_cache_disk_bytes and prompt_cache_daily_writes must be more "
+        "than 0; without a prompt_cache_dir nothing is written"
+    );
+  }
+  if (options.prompt_cache_dir.empty() &&
+      (options.prompt_cache_disk_bytes || options.prompt_cache_daily_writes)) {
+    return refused(
+        "prompt_cache_disk_bytes and prompt_cache_daily_writes need a "
+        "prompt_cache_dir"
+    );
+  }
+  return {};
+}
+
 /// How far KV is from that of exact arithmetic, on average, about.
 double rounding(const EngineOptions& options) {
   if (options.backend == Backend::kMlx) {
     return 0.01;  // 16-bit activations
   }
-  switch (options.activations) {
+  switch (options.activations.value_or(kDefaultActivations)) {
     case Activations::kInt8:
       return 0.03;
     case Activations::kInt16:
@@ -49,7 +83,7 @@ Result<std::unique_ptr<Ops>> make_ops(
   if (options.backend == Backend::kMlx) {
     return make_mlx_ops(pool);
   }
-  return make_cpu_ops(pool, options.activations);
+  return make_cpu_ops(pool, options.activations.value_or(kDefaultActivations));
 }
 
 class LoadedEngine : public Engine {
@@ -242,7 +276,7 @@ class LoadedEngine : public Engine {
     if (memory_limit <= info_.weight_bytes) {
       return Error{
           Code::kInvalidArgument,
-          "[engine.load] --memory-limit of " + std::to_string(memory_limit) +
+          "[engine.load] a memory limit of " + std::to_string(memory_limit) +
               " bytes is not more than the model's weights, " +
               std::to_string(info_.weight_bytes) + " bytes"};
     }
@@ -392,6 +426,9 @@ class LoadedEngine : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options) {
+  if (Status checked = check(options); !checked.ok()) {
+    return checked.error();
+  }
   auto engine = std::make_unique<LoadedEngine>(options);
   if (Status started = engine->start(); !started.ok()) {
     return started.error();

@@ -11,8 +11,6 @@
 namespace afterglow {
 namespace {
 
-constexpr std::string_view kStampPrefix = "afterglow.";
-
 class PageSource : public KvSource {
  public:
   explicit PageSource(const KvHistory& history) : history_(history) {}
@@ -57,10 +55,10 @@ Status check(const KvHistory& history, const MlxCacheNotes& notes) {
     return wrong("the cache history is empty");
   }
   for (const auto& [name, value] : notes) {
-    if (name.starts_with(kStampPrefix)) {
+    if (name.starts_with(kMlxStampPrefix)) {
       return wrong(
           "metadata '" + name + "': names that begin with '" +
-          std::string(kStampPrefix) + "' are the format's own"
+          std::string(kMlxStampPrefix) + "' are the format's own"
       );
     }
     if (!is_utf8(name) || !is_utf8(value)) {
@@ -112,7 +110,7 @@ Result<LoadedHistory> load_history(const std::string& path) {
   history.pages.assign(pages.begin(), pages.end());
   LoadedHistory loaded;
   for (const auto& note : file->header().metadata) {
-    if (!note.first.starts_with(kStampPrefix)) {
+    if (!note.first.starts_with(kMlxStampPrefix)) {
       loaded.notes.push_back(note);
     }
   }

@@ -203,7 +203,6 @@ Result<PreparedPrompt> PromptPreparer::open_chat(
 Result<PreparedPrompt> PromptPreparer::rest_of_chat(
     std::string_view messages_json, std::string_view kwargs_json
 ) const {
-  static constexpr std::string_view kMark = "<query>";
   Result<Json> messages = parse_messages(messages_json);
   if (!messages.ok()) {
     return messages.error();
@@ -223,17 +222,22 @@ Result<PreparedPrompt> PromptPreparer::rest_of_chat(
                : encode_rendered(asked["content"].get_ref<const std::string&>()
                  );
   }
+  std::string mark = "<query>";
+  const std::string all = messages->dump();
+  while (all.find(mark) != std::string::npos) {
+    mark.insert(1, 1, 'q');
+  }
   auto render = [&] {
     return begun ? render_open(*messages, kwargs_json)
                  : chat_->render(messages->dump(), "", true, kwargs_json);
   };
   Result<std::string> rendered = render();
-  asked["content"] = kMark;
+  asked["content"] = mark;
   Result<std::string> marked = render();
   if (!rendered.ok() || !marked.ok()) {
     return rendered.ok() ? marked.error() : rendered.error();
   }
-  std::size_t start = marked->find(kMark);
+  std::size_t start = marked->find(mark);
   if (start == std::string::npos || start > rendered->size()) {
     return Error{
         Code::kInvalidArgument,

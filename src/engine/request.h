@@ -65,6 +65,7 @@ struct Finished {
 /// The last event of a request that failed.
 struct Failed {
   Error error;
+  KvHistoryPtr history;  // of what had succeeded, when asked for
 };
 
 using Event = std::variant<Progress, TokenOut, Finished, Failed>;

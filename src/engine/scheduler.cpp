@@ -326,11 +326,13 @@ void Scheduler::end_cancelled() {
 
 void Scheduler::admit() {
   std::size_t reading = restoring_.size();
+  std::size_t computing = restoring_.size();
   for (const SequencePtr& sequence : running_) {
     reading += sequence->decoding() ? 0 : 1;
+    computing += sequence->waiting() ? 0 : 1;  // those take no part in steps
   }
   for (auto next = queue_.begin(); next != queue_.end();) {
-    if (running_.size() + restoring_.size() >= options_.decode_concurrency ||
+    if (computing >= options_.decode_concurrency ||
         reading >= options_.prompt_concurrency) {
       return;
     }
@@ -339,12 +341,12 @@ void Scheduler::admit() {
       continue;
     }
     if (!has_room(**next)) {
-      if (!running_.empty() || !restoring_.empty()) {
+      if (computing > 0) {
         return;
       }
       (*next)->fail(
           {Code::kExhausted,
-           "the prompt and its answer need more memory than --memory-limit "
+           "the prompt and its answer need more memory than the memory limit "
            "leaves"}
       );
       ended(**next);
@@ -354,6 +356,7 @@ void Scheduler::admit() {
     SequencePtr sequence = std::move(*next);
     next = queue_.erase(next);
     ++reading;
+    ++computing;
     look_up(std::move(sequence));
     start_restored();  // what lay in RAM has been answered already
   }
@@ -415,26 +418,17 @@ bool Scheduler::shared_prefix_is_coming(const Sequence& sequence) const {
 
 void Scheduler::look_up(SequencePtr sequence) {
   const GenerationRequest& request = sequence->request();
-  std::size_t given = shared_with_history(request);
-  Match match;
-  if (request.cache_read) {
-    std::optional<BlockId> imported;
-    if (request.cache_namespace.empty()) {
-      imported = root_of(std::string(kImportedNamespace));
-    }
-    match = cache_.lookup(sequence->root(), request.prompt, imported);
-  }
-  if (given > 0 && given >= match.tokens()) {
-    if (request.history->origin.spec != options_.spec) {
-      sequence->set_root(root_of(std::string(kImportedNamespace)));
-    }
-    start(std::move(sequence), from_history(*request.history, given));
-    return;
-  }
-  if (!request.cache_read) {
+  // What the request came with may be all that there is to know.
+  if (!request.cache_read ||
+      shared_with_history(request) + 1 >= request.prompt.size()) {
     start(std::move(sequence), {});
     return;
   }
+  std::optional<BlockId> imported;
+  if (request.cache_namespace.empty()) {
+    imported = root_of(std::string(kImportedNamespace));
+  }
+  Match match = cache_.lookup(sequence->root(), request.prompt, imported);
   if (match.tokens() < options_.min_match_tokens) {
     match = Match();  // nothing to be read from disk for it
   } else {
@@ -461,13 +455,25 @@ void Scheduler::look_up(SequencePtr sequence) {
   store_->restore(std::move(restore));
 }
 
-// The last prompt token is always computed: its logits are needed.
+// Goes on from what the cache restored, or from the request's own history
+// where that is longer. The last prompt token is always computed: its logits
+// are needed.
 void Scheduler::start(SequencePtr sequence, const Restored& restored) {
-  std::size_t reused =
-      std::min(restored.tokens, sequence->request().prompt.size() - 1);
-  bool given = !restored.path.empty() && !restored.path.front().block;
-  if (!given && reused < options_.min_match_tokens) {
+  const GenerationRequest& request = sequence->request();
+  const std::size_t most = request.prompt.size() - 1;
+  std::size_t reused = std::min(restored.tokens, most);
+  if (reused < options_.min_match_tokens) {
     reused = 0;
+  }
+  const std::size_t given = std::min(shared_with_history(request), most);
+  Restored own;
+  if (given > reused) {
+    own = from_history(*request.history, given);
+    reused = given;
+    const bool foreign = request.history->origin.spec != options_.spec;
+    sequence->set_root(root_of(
+        foreign ? std::string(kImportedNamespace) : request.cache_namespace
+    ));
   }
   if (sequence->request().return_history) {
     bool own = sequence->root() != root_of(std::string(kImportedNamespace));
@@ -477,7 +483,7 @@ void Scheduler::start(SequencePtr sequence, const Restored& restored) {
         runner_.layout()
     );
   }
-  sequence->begin(runner_, cache_, restored, reused);
+  sequence->begin(runner_, cache_, own.path.empty() ? restored : own, reused);
   unpriced_tokens_ += reused;
   {
     std::lock_guard lock(mutex_);

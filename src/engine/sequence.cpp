@@ -209,7 +209,8 @@ void Sequence::seal_tail() {
   trail_ = Trail();
 }
 
-void Sequence::finish(FinishReason reason) {
+// Lets go of the KV; what it held is sealed, and told if the request asked.
+KvHistoryPtr Sequence::release() {
   KvHistoryPtr kept;
   if (kv_ != nullptr) {
     if (request_.return_history) {
@@ -218,6 +219,11 @@ void Sequence::finish(FinishReason reason) {
     seal_tail();
     kv_.reset();
   }
+  return kept;
+}
+
+void Sequence::finish(FinishReason reason) {
+  KvHistoryPtr kept = release();
   if (first_token_ != Clock::time_point{}) {
     timings_.predicted_ms = milliseconds(Clock::now() - first_token_);
   }
@@ -226,11 +232,8 @@ void Sequence::finish(FinishReason reason) {
 }
 
 void Sequence::fail(Error error) {
-  if (kv_ != nullptr) {
-    seal_tail();
-    kv_.reset();
-  }
-  send(Failed{std::move(error)});
+  KvHistoryPtr kept = release();
+  send(Failed{std::move(error), std::move(kept)});
 }
 
 void Sequence::send(Event event) {

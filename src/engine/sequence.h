@@ -107,6 +107,7 @@ class Sequence {
   void count_prompt_tokens(const StepItem& done);
   void seal_full_pages();
   void seal_tail();
+  KvHistoryPtr release();
   void mark_prompt_read();
   bool choose_token();
   void send(Event event);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ namespace afterglow {
 // own digits counted as '0'), afterglow.sums (XXH3-64 of each array, in the
 // file's order), afterglow.fingerprint, afterglow.spec, afterglow.tokens
 // (decimal, separated by spaces).
+
+/// What all names of the stamp in the metadata begin with.
+inline constexpr std::string_view kMlxStampPrefix = "afterglow.";
 
 /// What a file of ours says that mlx_lm's do not.
 struct MlxCacheStamp {

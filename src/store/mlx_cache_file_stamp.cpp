@@ -13,7 +13,6 @@ namespace afterglow {
 
 namespace {
 
-constexpr std::string_view kPrefix = "afterglow.";
 constexpr std::string_view kSum = "afterglow.sum";
 constexpr std::string_view kSums = "afterglow.sums";
 constexpr std::string_view kFingerprint = "afterglow.fingerprint";
@@ -83,7 +82,7 @@ std::vector<std::pair<std::string, std::string>> stamp_metadata(
 
 bool has_stamp(const MlxCacheHeader& header) {
   for (const auto& [key, value] : header.metadata) {
-    if (key.compare(0, kPrefix.size(), kPrefix) == 0) {
+    if (key.starts_with(kMlxStampPrefix)) {
       return true;
     }
   }

@@ -548,7 +548,7 @@ TEST_F(MlxCache, ARightSumDoesNotExcuseAWrongStamp) {
       resealed("tokens\":\"" + first + " ", "tokens\":\""),
       head + "layer 0: another number of tokens than afterglow.tokens"
   );
-  for (const char* bad : {"", "1  2", "1 2 ", "-1", "1 x", "99999999999"}) {
+  for (const char* bad : {"", "1  2", "1 2 ", "-2", "1 x", "99999999999"}) {
     std::string tokens = "tokens\":\"" + std::string(bad) + "\",\"0.x\":\"";
     EXPECT_EQ(
         resealed("tokens\":\"", tokens),
