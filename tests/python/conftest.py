@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -52,12 +53,19 @@ class Script:
             text=True,
         )
 
-    def wait_for_line(self, line: str) -> None:
-        for got in self.process.stdout:
-            if got.rstrip("\n") == line:
-                return
+    def wait_for_line(self, line: str, seconds: float = 120) -> None:
+        deadline = threading.Timer(seconds, self.process.kill)
+        deadline.start()
+        try:
+            for got in self.process.stdout:
+                if got.rstrip("\n") == line:
+                    return
+        finally:
+            deadline.cancel()
         _, errors = self.process.communicate(timeout=60)
-        pytest.fail(f"ended without printing '{line}':\n{errors}")
+        pytest.fail(
+            f"did not print '{line}', or not in {seconds} s:\n{errors}"
+        )
 
     def interrupt(self) -> float:
         """Sends SIGINT. Returns the time."""

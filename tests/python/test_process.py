@@ -1,7 +1,9 @@
 """Threads, signals, forks and the interpreter's end."""
 
+import gc
 import threading
 import time
+import weakref
 
 import pytest
 from texts import sentences
@@ -14,6 +16,17 @@ import os, sys, threading, time
 from afterglow import generate, load, logits_stream, stream_generate
 model, tokenizer = load(MODEL, threads=1)
 print("loaded")
+"""
+# A thread that has taken some tokens and goes on.
+TAKE_TOKENS = """
+taken = threading.Semaphore(0)
+def work():
+    while True:
+        for output in stream_generate(model, tokenizer, "Once", max_tokens=-1):
+            taken.release()
+threading.Thread(target=work, daemon=True).start()
+for _ in range(20):
+    assert taken.acquire(timeout=30)
 """
 
 
@@ -114,7 +127,7 @@ print("usable")
     output, _ = process.finish()
     word, when, usable = output.split()
     assert (word, usable) == ("interrupted", "usable")
-    assert float(when) - sent < 1.0
+    assert float(when) - sent < 10
 
 
 def test_the_interpreter_may_end_while_a_thread_generates(script):
@@ -137,14 +150,7 @@ assert running.wait(30)
 def test_the_interpreter_may_end_while_threads_take_tokens(script):
     script(
         f"""{BEGIN}
-running = threading.Event()
-def work():
-    while True:
-        for output in stream_generate(model, tokenizer, "Once", max_tokens=-1):
-            running.set()
-threading.Thread(target=work, daemon=True).start()
-assert running.wait(30)
-time.sleep(0.2)
+{TAKE_TOKENS}
 """
     ).finish(20)
 
@@ -215,9 +221,6 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_loaded_model_goes_when_it_is_dropped(path):
-    import gc
-    import weakref
-
     model, tokenizer = load(path)
     gone = weakref.ref(model)
     stream = stream_generate(model, tokenizer, "Once", max_tokens=3)
