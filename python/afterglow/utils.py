@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from . import _arguments, _native
+from ._download_line import DownloadLine
 from .tokenizer import Tokenizer
 
-#: Called with a file's name, bytes that are here, and all (0: not known).
+#: Called with the file that comes now (empty: none yet), and of all files the
+#: bytes that are here and those there are (0: not known).
 DownloadProgress = Callable[[str, int, int], object]
 
 
@@ -46,24 +48,31 @@ def load(
     def limit(name: str, value: int | None) -> int | None:
         return None if value is None else _arguments.integer(name, value)
 
-    model = _native.load(
-        os.fspath(path_or_hf_repo),
-        backend=backend,
-        activations=activations,
-        threads=_arguments.integer("threads", threads),
-        chat_template=chat_template,
-        prompt_cache_dir=os.fspath(prompt_cache_dir or ""),
-        prompt_cache_bytes=limit("prompt_cache_bytes", prompt_cache_bytes),
-        prompt_cache_size=limit("prompt_cache_size", prompt_cache_size),
-        prompt_cache_disk_bytes=limit(
-            "prompt_cache_disk_bytes", prompt_cache_disk_bytes
-        ),
-        prompt_cache_ttl=_arguments.number(
-            "prompt_cache_ttl", prompt_cache_ttl
-        ),
-        memory_limit=limit("memory_limit", memory_limit),
-        progress=progress or _download_progress(),
-    )
+    line: DownloadLine | None = None
+    if progress is None and sys.stderr is not None and sys.stderr.isatty():
+        line = DownloadLine(sys.stderr)
+    try:
+        model = _native.load(
+            os.fspath(path_or_hf_repo),
+            backend=backend,
+            activations=activations,
+            threads=_arguments.integer("threads", threads),
+            chat_template=chat_template,
+            prompt_cache_dir=os.fspath(prompt_cache_dir or ""),
+            prompt_cache_bytes=limit("prompt_cache_bytes", prompt_cache_bytes),
+            prompt_cache_size=limit("prompt_cache_size", prompt_cache_size),
+            prompt_cache_disk_bytes=limit(
+                "prompt_cache_disk_bytes", prompt_cache_disk_bytes
+            ),
+            prompt_cache_ttl=_arguments.number(
+                "prompt_cache_ttl", prompt_cache_ttl
+            ),
+            memory_limit=limit("memory_limit", memory_limit),
+            progress=progress or line,
+        )
+    finally:
+        if line is not None:
+            line.end()
     return model, Tokenizer(model)
 
 
@@ -97,20 +106,3 @@ def load_cache(
     Raises: FileNotFoundError, OSError, and Error for a damaged file.
     """
     return _native.load_cache(os.fspath(filename))
-
-
-def _download_progress() -> DownloadProgress | None:
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-
-    def show(file: str, done: int, total: int) -> None:
-        of = f" of {total / 1e6:.0f}" if total else ""
-        end = "\n" if total and done >= total else ""
-        print(
-            f"\r{file}: {done / 1e6:.0f}{of} MB\033[K",
-            end=end,
-            file=sys.stderr,
-            flush=True,
-        )
-
-    return show
