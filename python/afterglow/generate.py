@@ -230,6 +230,7 @@ def generate_step(
     stream = logits_stream(
         model,
         prompt,
+        max_tokens=max(limit, 1) if limit != -1 else -1,
         cache_history=cache_history,
         prompt_progress_callback=prompt_progress_callback,
     )
@@ -240,15 +241,22 @@ def logits_stream(
     model: Model,
     prompt: Any,
     *,
+    max_tokens: int = 256,
     cache_history: CacheHistory | None = None,
     prompt_progress_callback: Progress | None = None,
 ) -> LogitsStream:
     """Reads the prompt and gives logits, step by step, as arrays over the
-    memory that they were computed into."""
+    memory that they were computed into. max_tokens: how many are accepted at
+    most, for which memory is set aside; -1: as many as the context holds."""
+    limit = _arguments.integer("max_tokens", max_tokens, -1)
     if not isinstance(prompt, str):
         prompt = _arguments.tokens("prompt", prompt)
     return _native.logits_stream(
-        model, prompt, cache_history, prompt_progress_callback
+        model,
+        prompt,
+        cache_history,
+        None if limit == -1 else limit,
+        prompt_progress_callback,
     )
 
 
@@ -263,7 +271,8 @@ def _pairs(
 ) -> Generator[tuple[str, CacheHistory], None, None]:
     try:
         for output in outputs:
-            assert output.cache_history is not None
+            if output.cache_history is None:
+                return  # the model was closed before it had begun
             yield output.text, output.cache_history
     finally:
         outputs.close()

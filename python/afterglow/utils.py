@@ -20,7 +20,7 @@ def load(
     path_or_hf_repo: str | os.PathLike[str],
     *,
     backend: Literal["cpu", "mlx"] = "cpu",
-    activations: Literal["int16", "int8", "f32"] = "int16",
+    activations: Literal["int16", "int8", "f32"] | None = None,
     threads: int = 0,
     chat_template: str = "",
     prompt_cache_dir: str | os.PathLike[str] | None = None,
@@ -35,12 +35,13 @@ def load(
     one on the Hugging Face hub ("org/name"), which is downloaded unless it is
     in the hub's cache.
 
-    threads: 0 is one for each core. chat_template: in place of the model's
-    own. prompt_cache_dir: where prompts are kept over restarts; with None they
-    are kept in memory only, at most prompt_cache_bytes (a quarter of the
-    memory) and prompt_cache_size prompts. prompt_cache_ttl: seconds since the
-    last use; 0: for ever. progress: of a download; by default it is shown on
-    stderr when that is a terminal.
+    activations: of the CPU; "int16" unless given. threads: 0 is one for each
+    core. chat_template: in place of the model's own. prompt_cache_dir: where
+    prompts are kept over restarts; with None they are kept in memory only, at
+    most prompt_cache_bytes (a quarter of the memory) and prompt_cache_size
+    prompts. prompt_cache_ttl: seconds since the last use; 0: for ever.
+    progress: of a download; by default it is shown on stderr when that is a
+    terminal.
     Raises: FileNotFoundError, ValueError, OSError and Error, saying what is
     wrong with which file.
     """

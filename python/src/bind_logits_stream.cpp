@@ -29,9 +29,11 @@ std::unique_ptr<LogitsStreamHandle> open(
     const ModelHandle& model,
     const TextOrTokens& text_or_tokens,
     const HistoryHandle* history,
+    std::optional<std::size_t> max_tokens,
     nb::object progress
 ) {
   StepOptions options;
+  options.max_tokens = max_tokens.value_or(model.model->info().context_length);
   if (history != nullptr) options.cache_history = *history->history;
   options.prompt_progress_callback = to_progress(std::move(progress));
   const Model& one = *model.model;
@@ -126,6 +128,7 @@ void bind_logits_stream(nb::module_& module) {
       nb::arg("model"),
       nb::arg("prompt"),
       nb::arg("cache_history").none(),
+      nb::arg("max_tokens").none(),
       nb::arg("progress").none()
   );
 }

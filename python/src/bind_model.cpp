@@ -110,7 +110,7 @@ Model load_interruptibly(
 ModelHandle load_model(
     const std::string& path,
     const std::string& backend,
-    const std::string& activations,
+    const std::optional<std::string>& activations,
     int threads,
     const std::string& chat_template,
     const std::string& prompt_cache_dir,
@@ -125,13 +125,15 @@ ModelHandle load_model(
   options.backend = one_of<Backend>(
       backend, "backend", {{"cpu", Backend::kCpu}, {"mlx", Backend::kMlx}}
   );
-  options.activations = one_of<Activations>(
-      activations,
-      "activations",
-      {{"int16", Activations::kInt16},
-       {"int8", Activations::kInt8},
-       {"f32", Activations::kF32}}
-  );
+  if (activations) {
+    options.activations = one_of<Activations>(
+        *activations,
+        "activations",
+        {{"int16", Activations::kInt16},
+         {"int8", Activations::kInt8},
+         {"f32", Activations::kF32}}
+    );
+  }
   options.threads = threads;
   options.chat_template = chat_template;
   options.prompt_cache_dir = prompt_cache_dir;
@@ -329,7 +331,7 @@ void bind_model(nb::module_& module) {
       nb::arg("path_or_hf_repo"),
       nb::kw_only(),
       nb::arg("backend"),
-      nb::arg("activations"),
+      nb::arg("activations").none(),
       nb::arg("threads"),
       nb::arg("chat_template"),
       nb::arg("prompt_cache_dir"),
