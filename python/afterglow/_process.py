@@ -17,5 +17,11 @@ def _end() -> None:
         _native.end_interpreter(threading.active_count() > 1)
 
 
+def _begin_child() -> None:
+    global _pid
+    _pid = os.getpid()
+    _native.after_fork()
+
+
 atexit.register(_end)
-os.register_at_fork(after_in_child=_native.after_fork)
+os.register_at_fork(after_in_child=_begin_child)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 import numpy as np
 
 from . import _arguments, _native
+from ._error import Error
 from ._native import CacheHistory, LogitsStream, Model
 from .sample_utils import (
     Floats,
@@ -187,7 +188,11 @@ def generate(
         cache = output.cache_history
     if not return_cache:
         return text
-    assert cache is not None
+    if cache is None:
+        raise Error(
+            "[generate] the model was closed before the generation began",
+            "cancelled",
+        )
     return text, cache
 
 

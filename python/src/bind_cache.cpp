@@ -13,6 +13,23 @@ namespace nb = nanobind;
 namespace afterglow::python {
 namespace {
 
+/// Calls a const member, which may ask the engine, without the GIL.
+template <class T>
+auto ask(T (CacheHistory::*member)() const) {
+  return [member](const HistoryHandle& self) {
+    const CacheHistory& history = *self.history;
+    return without_gil([&] { return (history.*member)(); });
+  };
+}
+
+std::string describe(const HistoryHandle& self) {
+  const CacheHistory& history = *self.history;
+  return without_gil([&] {
+    return "CacheHistory(" + std::to_string(history.size()) + " tokens, " +
+           std::to_string(history.bytes()) + " bytes)";
+  });
+}
+
 HistoryHandle copy(const HistoryHandle& self) {
   return {Owned<CacheHistory>(*self.history)};
 }
@@ -35,19 +52,15 @@ void bind_cache(nb::module_& module) {
       "continuing it twice\ngives two independent continuations that share "
       "its memory."
   )
-      .def(
-          "__len__",
-          [](const HistoryHandle& self) { return self.history->size(); },
-          "How many tokens it holds."
-      )
+      .def("__len__", ask(&CacheHistory::size), "How many tokens it holds.")
       .def_prop_ro(
           "tokens",
-          [](const HistoryHandle& self) { return self.history->tokens(); },
+          ask(&CacheHistory::tokens),
           "Which ones; -1 where a file of mlx_lm did not say it."
       )
       .def_prop_ro(
           "nbytes",
-          [](const HistoryHandle& self) { return self.history->bytes(); },
+          ask(&CacheHistory::bytes),
           "Bytes of the KV in memory, those shared with others included."
       )
       .def("__copy__", &copy)
@@ -67,10 +80,7 @@ void bind_cache(nb::module_& module) {
           nb::sig("def __reduce_ex__(self, protocol: object, /) -> str | "
                   "tuple[object, ...]")
       )
-      .def("__repr__", [](const HistoryHandle& self) {
-        return "CacheHistory(" + std::to_string(self.history->size()) +
-               " tokens, " + std::to_string(self.history->bytes()) + " bytes)";
-      });
+      .def("__repr__", &describe);
 
   module.def(
       "save_cache",

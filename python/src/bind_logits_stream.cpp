@@ -19,9 +19,17 @@ namespace afterglow::python {
 namespace {
 
 struct LogitsStreamHandle {
-  explicit LogitsStreamHandle(LogitsStream one) : stream(std::move(one)) {}
+  LogitsStreamHandle(LogitsStream one, Callables called)
+      : stream(std::move(one)), callables(std::move(called)) {}
+
+  /// Ends it. Callables go first: the stream drops them without the GIL.
+  void reset() {
+    callables.clear();
+    stream.reset();
+  }
 
   Owned<LogitsStream> stream;
+  Callables callables;  // the stream's
   std::atomic_flag busy = ATOMIC_FLAG_INIT;
 };
 
@@ -32,15 +40,19 @@ std::unique_ptr<LogitsStreamHandle> open(
     std::optional<std::size_t> max_tokens,
     nb::object progress
 ) {
+  Callables callables;
   StepOptions options;
   options.max_tokens = max_tokens.value_or(model.model->info().context_length);
   if (history != nullptr) options.cache_history = *history->history;
-  options.prompt_progress_callback = to_progress(std::move(progress));
+  options.prompt_progress_callback =
+      to_progress(std::move(progress), callables);
   const Model& one = *model.model;
   const Prompt prompt = to_prompt(text_or_tokens, 0);
-  return std::make_unique<LogitsStreamHandle>(without_gil([&] {
-    return generate_step(one, prompt, options);
-  }));
+  LogitsStream stream =
+      without_gil([&] { return generate_step(one, prompt, options); });
+  return std::make_unique<LogitsStreamHandle>(
+      std::move(stream), std::move(callables)
+  );
 }
 
 FloatArray logits(LogitsStreamHandle& self) {
@@ -75,16 +87,18 @@ std::size_t cached_tokens(LogitsStreamHandle& self) {
 
 void close(LogitsStreamHandle& self) {
   const OneThread alone(self.busy);
-  self.stream.reset();
+  self.reset();
 }
 
 }  // namespace
 
 void bind_logits_stream(nb::module_& module) {
+  const auto slots = collected<LogitsStreamHandle>();
   nb::class_<LogitsStreamHandle>(
       module,
       "LogitsStream",
       nb::is_final(),
+      nb::type_slots(slots.data()),
       "Logits for those who choose tokens themselves. For one thread at a time."
   )
       .def(
@@ -109,7 +123,8 @@ void bind_logits_stream(nb::module_& module) {
       .def(
           "cache_history",
           &history,
-          "All tokens but the last accepted one, with their KV."
+          "All tokens whose logits were there, with their KV. Raises: "
+          "ValueError before the first logits()."
       )
       .def("close", &close, "Ends it; the second time nothing.")
       .def("__enter__", [](nb::object self) { return self; })

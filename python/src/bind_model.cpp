@@ -292,6 +292,10 @@ void close_models() {
   }
 }
 
+void forget_models() {
+  loaded_models().clear();
+}
+
 void bind_model(nb::module_& module) {
   bind_info(module);
   nb::class_<ModelHandle> model(

@@ -28,10 +28,21 @@ namespace {
 using Seen = std::deque<Floats>;
 
 struct TextStreamHandle {
-  TextStreamHandle(TextStream one, std::shared_ptr<Seen> logits)
-      : stream(std::move(one)), seen(std::move(logits)) {}
+  TextStreamHandle(
+      TextStream one, Callables called, std::shared_ptr<Seen> logits
+  )
+      : stream(std::move(one)),
+        callables(std::move(called)),
+        seen(std::move(logits)) {}
+
+  /// Ends it. Callables go first: the stream drops them without the GIL.
+  void reset() {
+    callables.clear();
+    stream.reset();
+  }
 
   Owned<TextStream> stream;
+  Callables callables;         // the stream's
   std::shared_ptr<Seen> seen;  // null: not asked for
   std::atomic_flag busy = ATOMIC_FLAG_INIT;
 };
@@ -46,9 +57,10 @@ Floats copy(std::span<const float> values) {
 }
 
 /// Python may keep what it gets, so it gets copies.
-LogitsProcessor to_processor(nb::object function) {
-  return [call = Callable(std::move(function)
-          )](std::span<const Token> tokens, std::span<float> logits) {
+LogitsProcessor to_processor(nb::object function, Callables& callables) {
+  return [call = keep(callables, std::move(function))](
+             std::span<const Token> tokens, std::span<float> logits
+         ) {
     Floats values = copy(logits);
     auto so_far =
         std::make_shared<std::vector<Token>>(tokens.begin(), tokens.end());
@@ -60,13 +72,14 @@ LogitsProcessor to_processor(nb::object function) {
   };
 }
 
-TokenSampler to_sampler(nb::object function) {
-  return
-      [call = Callable(std::move(function))](std::span<const float> logprobs) {
-        Floats values = copy(logprobs);
-        const GilHeld held;
-        return nb::cast<Token>(call(share<FloatArray>(values)));
-      };
+TokenSampler to_sampler(nb::object function, Callables& callables) {
+  return [call = keep(callables, std::move(function))](
+             std::span<const float> logprobs
+         ) {
+    Floats values = copy(logprobs);
+    const GilHeld held;
+    return nb::cast<Token>(call(share<FloatArray>(values)));
+  };
 }
 
 LogitsProcessor remember(std::shared_ptr<Seen> seen) {
@@ -92,13 +105,17 @@ std::unique_ptr<TextStreamHandle> open(
     bool verbose,
     nb::object progress
 ) {
+  Callables callables;
   GenerateOptions options;
   options.max_tokens =
       max_tokens.value_or(std::numeric_limits<std::size_t>::max());
   options.sampling = sampling;
-  if (!sampler.is_none()) options.sampler = to_sampler(std::move(sampler));
+  if (!sampler.is_none())
+    options.sampler = to_sampler(std::move(sampler), callables);
   if (!processor.is_none()) {
-    options.logits_processors.push_back(to_processor(std::move(processor)));
+    options.logits_processors.push_back(
+        to_processor(std::move(processor), callables)
+    );
   }
   std::shared_ptr<Seen> seen;
   if (logits) {
@@ -112,12 +129,15 @@ std::unique_ptr<TextStreamHandle> open(
   options.logprobs = logits || top_logprobs > 0;
   options.top_logprobs = top_logprobs;
   options.verbose = verbose;
-  options.prompt_progress_callback = to_progress(std::move(progress));
+  options.prompt_progress_callback =
+      to_progress(std::move(progress), callables);
   const Model& one = *model.model;
   const Prompt prompt = to_prompt(text_or_tokens, system_tokens);
   TextStream stream =
       without_gil([&] { return stream_generate(one, prompt, options); });
-  return std::make_unique<TextStreamHandle>(std::move(stream), std::move(seen));
+  return std::make_unique<TextStreamHandle>(
+      std::move(stream), std::move(callables), std::move(seen)
+  );
 }
 
 std::optional<Output> next(TextStreamHandle& self) {
@@ -138,7 +158,7 @@ std::optional<Output> next(TextStreamHandle& self) {
 
 void close(TextStreamHandle& self) {
   const OneThread alone(self.busy);
-  self.stream.reset();
+  self.reset();
 }
 
 template <class T>
@@ -190,7 +210,10 @@ void bind_output(nb::module_& module) {
 
 void bind_text_stream(nb::module_& module) {
   bind_output(module);
-  nb::class_<TextStreamHandle>(module, "TextStream", nb::is_final())
+  const auto slots = collected<TextStreamHandle>();
+  nb::class_<TextStreamHandle>(
+      module, "TextStream", nb::is_final(), nb::type_slots(slots.data())
+  )
       .def("next", &next, "Waits for the next output; None after the last.")
       .def("close", &close, "Ends it; the second time nothing.");
   module.def(

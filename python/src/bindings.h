@@ -27,5 +27,7 @@ void bind_logits_stream(nanobind::module_& module);
 
 /// Ends all that models still do, and makes their prompt caches durable.
 void close_models();
+/// Leaves the models of a forked process's parent to the parent.
+void forget_models();
 
 }  // namespace afterglow::python

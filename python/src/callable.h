@@ -8,7 +8,8 @@
 
 namespace afterglow::python {
 
-/// A Python callable that may be copied and dropped without the GIL.
+/// A Python callable that may be copied and dropped without the GIL. Copies
+/// share one reference to it.
 class Callable {
  public:
   explicit Callable(nanobind::object function)
@@ -24,6 +25,12 @@ class Callable {
   template <class... Arguments>
   nanobind::object operator()(Arguments&&... arguments) const {
     return (*function_)(std::forward<Arguments>(arguments)...);
+  }
+
+  /// Tells the garbage collector of the reference. For one copy only.
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(function_->ptr());
+    return 0;
   }
 
  private:

@@ -15,6 +15,11 @@ void end_interpreter(bool other_threads) {
   close_models();
 }
 
+void begin_child() {
+  after_fork();
+  forget_models();
+}
+
 }  // namespace
 }  // namespace afterglow::python
 
@@ -34,6 +39,6 @@ NB_MODULE(_native, module) {
       "Called once, as the interpreter begins to exit."
   );
   module.def(
-      "after_fork", &after_fork, "Called in a forked process, before all else."
+      "after_fork", &begin_child, "Called in a forked process, before all else."
   );
 }

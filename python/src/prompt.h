@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "afterglow/model.h"
-#include "callable.h"
+#include "collected.h"
 
 namespace afterglow::python {
 
@@ -22,13 +22,14 @@ inline Prompt to_prompt(const TextOrTokens& prompt, std::size_t system_tokens) {
   return Prompt(std::get<std::vector<Token>>(prompt), system_tokens);
 }
 
-/// Empty for None.
+/// Empty for None. The callback is added to callables.
 inline std::function<void(std::size_t, std::size_t)> to_progress(
-    nanobind::object callback
+    nanobind::object callback, Callables& callables
 ) {
   if (callback.is_none()) return {};
-  return [call = Callable(std::move(callback)
-          )](std::size_t done, std::size_t total) {
+  return [call = keep(callables, std::move(callback))](
+             std::size_t done, std::size_t total
+         ) {
     const GilHeld held;
     call(done, total);
   };

@@ -1,14 +1,17 @@
 """Threads, signals, forks and the interpreter's end."""
 
+import contextlib
 import gc
 import threading
 import time
 import weakref
+from textwrap import indent
 
 import pytest
+from conftest import MODEL
 from texts import sentences
 
-from afterglow import generate, load, stream_generate
+from afterglow import generate, load, logits_stream, stream_generate
 
 LONG = sentences(350)  # about 5,000 tokens: many seconds to read
 BEGIN = """
@@ -55,6 +58,55 @@ def test_other_threads_run_meanwhile(model, tokenizer):
     gaps = [b - a for a, b in zip(meanwhile, meanwhile[1:])]
     assert len(meanwhile) > 20
     assert max(gaps) < (end - start) / 2
+
+
+def test_other_threads_run_while_a_history_is_asked_for(model, tokenizer):
+    class Enough(Exception):
+        pass
+
+    reading, stop = threading.Event(), threading.Event()
+    count = 0
+
+    def run():
+        nonlocal count
+        while not stop.is_set():
+            count += 1
+
+    def told(done, total):
+        reading.set()
+        if stop.is_set():
+            raise Enough
+
+    def read():  # what the engine is at when it is asked
+        with contextlib.suppress(Enough):
+            generate(
+                model, tokenizer, LONG + " asked", prompt_progress_callback=told
+            )
+
+    pairs = stream_generate(
+        model, tokenizer, "Once", max_tokens=-1, return_cache=True
+    )
+    next(pairs)
+    threads = [threading.Thread(target=one) for one in (run, read)]
+    for thread in threads:
+        thread.start()
+    waits = []
+    try:
+        assert reading.wait(60)
+        for _, cache in pairs:
+            before, start = count, time.monotonic()
+            length = len(cache)
+            took, counted = time.monotonic() - start, count - before
+            assert length > 0
+            waits.append((took, counted))
+            if len([one for one in waits if one[0] > 0.02]) == 3:
+                break
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert all(counted > 0 for took, counted in waits if took > 0.02), waits
+    assert any(took > 0.02 for took, _ in waits), waits
 
 
 def test_threads_get_their_own_answers(model, tokenizer):
@@ -169,6 +221,10 @@ def test_the_interpreter_may_end_while_threads_take_tokens(script):
         "stream = logits_stream(model, 'Once'); stream.logits(); del model",
         "text, cache = generate(model, tokenizer, 'Once', return_cache=True);"
         "del model, tokenizer; assert len(cache) > 1",
+        # A cycle through a callback, which the interpreter's end breaks.
+        "def told(*one): pass\n"
+        "told.stream = logits_stream(model, 'Once',"
+        "prompt_progress_callback=told); told.stream.logits()",
         "a, b = load(MODEL); sys.exit(0)",
         "raise SystemExit(0)",
     ],
@@ -218,6 +274,56 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
     ).finish(60)
     assert output.split() == ["loaded"]
+
+
+def test_a_fork_closes_its_own_at_its_end(script, tmp_path):
+    script(
+        f"""{BEGIN}
+child = os.fork()
+if child == 0:
+    model, tokenizer = load(MODEL, threads=1, prompt_cache_dir="kept")
+    generate(model, tokenizer, {sentences(20)!r}, max_tokens=1)
+{indent(TAKE_TOKENS, "    ")}
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    ).finish(60)
+    mine, its = load(MODEL, prompt_cache_dir=tmp_path / "kept")
+    outputs = list(stream_generate(mine, its, sentences(20), max_tokens=1))
+    assert outputs[-1].cached_tokens == outputs[-1].prompt_tokens - 1
+
+
+@pytest.mark.parametrize("kind", ["progress", "sampler", "processor", "logits"])
+def test_an_abandoned_stream_in_a_cycle_ends(model, tokenizer, kind):
+    class Reader:
+        def told(self, done, total):
+            pass
+
+        def choose(self, logprobs):
+            return logprobs.argmax()
+
+        def change(self, tokens, logits):
+            return logits
+
+    reader = Reader()
+    options = {
+        "progress": {"prompt_progress_callback": reader.told},
+        "sampler": {"sampler": reader.choose},
+        "processor": {"logits_processors": [reader.change]},
+        "logits": {"prompt_progress_callback": reader.told},
+    }[kind]
+    if kind == "logits":
+        reader.stream = logits_stream(model, "Once", **options)
+        reader.stream.logits()
+    else:
+        reader.stream = stream_generate(model, tokenizer, "Once", **options)
+        next(reader.stream)
+    gone = weakref.ref(reader)
+    gc.collect()
+    assert gone() is reader
+    del reader, options
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_loaded_model_goes_when_it_is_dropped(path):
