@@ -214,7 +214,8 @@ typedef bool (*tk_hub_report)(
  * organization/name:part, where part is a quantization such as Q4_K_M or a
  * GGUF file's name; revision: a branch, tag or commit. What is here as a whole
  * is not asked for, unless refresh is set; else what is missing is downloaded,
- * and what an earlier call began is continued.
+ * and what an earlier call began is continued. With local_only nothing is asked
+ * for, and what is not here is TK_NOT_FOUND.
  * TK_INVALID_ARGUMENT: no such name, or one that fits several files (the
  * message lists them); TK_NOT_FOUND; TK_PERMISSION: the hub or the disk
  * forbids it; TK_UNAVAILABLE: the network or the hub fails; TK_CORRUPT: other
@@ -223,6 +224,7 @@ tk_code tk_hub_fetch(
     tk_view name,
     tk_view revision,
     bool refresh,
+    bool local_only,
     tk_hub_report report,
     void* context,
     tk_buffer* out,

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "afterglow/generate.h"
+#include "api/raise.h"
 #include "base/memory_size.h"
+#include "cli/close_model.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/prompt_text.h"
@@ -27,7 +29,6 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr auto kTick = 50ms;
-constexpr auto kFlushTime = 30s;
 
 struct CachePromptFlags {
   EngineOptions engine;
@@ -85,14 +86,20 @@ CacheHistory read_prompt(
   }
   stream.logits();  // or what it failed with
   line.finish();
+  if (signals.wait(0ms)) {
+    raise(
+        {Code::kCancelled,
+         "[cache_prompt] a signal came before the file was begun"}
+    );
+  }
   return stream.cache_history();
 }
 
 int cache_prompt(const CachePromptFlags& flags) {
   const std::string text =
       flags.prompt == "-" ? read_standard_input() : flags.prompt;
-  Signals signals;
   Model model = load_public_model(flags.engine);
+  Signals signals;
   auto tokenizer_config = nlohmann::json::object();
   if (!flags.eos_token.empty()) {
     find_stop_token(model, "--eos-token", flags.eos_token);
@@ -110,11 +117,7 @@ int cache_prompt(const CachePromptFlags& flags) {
         flags.engine.model.empty() ? model.info().path : flags.engine.model},
        {"tokenizer_config", tokenizer_config.dump()}}
   );
-  if (!model.close(kFlushTime)) {
-    std::fprintf(
-        stderr, "afterglow: some of the prompt cache did not reach the disk\n"
-    );
-  }
+  close_model(model, signals);
   return 0;
 }
 

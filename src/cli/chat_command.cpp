@@ -1,11 +1,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 #include "api/raise.h"
 #include "cli/chat/chat_loop.h"
 #include "cli/chat/line_history.h"
+#include "cli/close_model.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/refused_flags.h"
@@ -21,11 +20,6 @@
 
 namespace afterglow {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr auto kTick = 50ms;
-constexpr auto kFlushTime = 30s;
 
 struct ChatFlags {
   EngineOptions engine;
@@ -73,25 +67,9 @@ void greet(ChatScreen& screen, const ModelInfo& info) {
   );
 }
 
-/// Makes the prompt cache durable; a signal gives up on that.
-void close(Model& model, Signals& signals, ChatScreen& screen) {
-  auto closed = std::async(std::launch::async, [&model] {
-    return model.close(kFlushTime);
-  });
-  while (closed.wait_for(0s) != std::future_status::ready) {
-    const int number = signals.take(kTick);
-    if (number != 0 && number != SIGWINCH && number != SIGTSTP) {
-      std::_Exit(128 + number);
-    }
-  }
-  if (!closed.get()) {
-    screen.error("some of the prompt cache did not reach the disk");
-  }
-}
-
 int chat(const ChatFlags& flags) {
-  Signals signals;
   Model model = load_public_model(flags.engine);
+  Signals signals;
   signals.also({SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH});
   if (!model.info().has_chat_template) {
     raise(
@@ -118,7 +96,7 @@ int chat(const ChatFlags& flags) {
   if (!flags.load.empty()) loop.load(flags.load);
   if (flags.go_on) loop.take_up_last();
   const int status = loop.run();
-  close(model, signals, screen);
+  close_model(model, signals);
   return status;
 }
 

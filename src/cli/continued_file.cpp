@@ -1,12 +1,12 @@
 #include "cli/continued_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "api/raise.h"
+#include "hub/fetch_model.h"
 
 namespace afterglow {
 
@@ -32,10 +32,18 @@ bool ContinuedFile::tells_tokens() const {
 
 std::string ContinuedFile::model() const {
   const std::string name = field("model");
-  std::error_code none;
-  const bool usable = name.find('/') != std::string::npos ||
-                      std::filesystem::exists(name, none);
-  return usable ? name : "";
+  FetchOptions options;
+  options.local_only = true;
+  const auto here = fetch_model(name, options);
+  if (here.ok()) return name;
+  if (name.find('/') == std::string::npos) return "";
+  raise(
+      {here.error().code,
+       "[cli.cache_file] " + path_ + " was made with the model '" + name +
+           "', which is not downloaded because of a file; name the model with "
+           "--model. " +
+           here.error().message}
+  );
 }
 
 std::string ContinuedFile::doubt(const std::string& named) const {

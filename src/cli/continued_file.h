@@ -19,7 +19,9 @@ class ContinuedFile {
   const CacheHistory& history() const { return history_; }
 
   /// The model to load where the command line names none: the one that the
-  /// file names, when it is here or is a name of the hub; else "".
+  /// file names, or "" where that is neither a path nor a name of the hub.
+  /// Throws: kNotFound for one that is not on this machine: a file does not
+  /// decide what is downloaded.
   std::string model() const;
   /// A text for the user when nothing but names tells whether the file is of
   /// the model that was `named` on the command line, and they differ; else "".

@@ -1,6 +1,8 @@
 #include "cli/download_model.h"
 
+#include <chrono>
 #include <optional>
+#include <stop_token>
 
 #include "cli/download_line.h"
 #include "cli/signals.h"
@@ -22,6 +24,12 @@ Result<std::string> download_model(const std::string& name, bool refresh) {
   options.cancel = stop.get_token();
   auto path = fetch_model(name, options);
   line.finish(path.ok());
+  // A signal that ended it has done so.
+  if (own && stop.stop_requested()) own->wait(std::chrono::milliseconds(0));
+  if (path.ok() && stop.stop_requested()) {
+    return Error{
+        Code::kCancelled, "[cli.model] a signal came; " + name + " is here"};
+  }
   return path;
 }
 

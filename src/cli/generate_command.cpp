@@ -12,6 +12,7 @@
 
 #include "afterglow/generate.h"
 #include "api/raise.h"
+#include "cli/close_model.h"
 #include "cli/commands.h"
 #include "cli/continued_file.h"
 #include "cli/engine_flags.h"
@@ -27,7 +28,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kTick = 50ms;
-constexpr auto kFlushTime = 30s;
 
 struct GenerateFlags {
   EngineOptions engine;
@@ -161,7 +161,6 @@ FinishReason print_answer(
 int generate(const GenerateFlags& flags) {
   const std::string text =
       flags.prompt == "-" ? read_standard_input() : unescape(flags.prompt);
-  Signals signals;
   std::optional<ContinuedFile> file;
   EngineOptions engine = flags.engine;
   if (!flags.prompt_cache_file.empty()) {
@@ -169,6 +168,7 @@ int generate(const GenerateFlags& flags) {
     if (engine.model.empty()) engine.model = file->model();
   }
   Model model = load_public_model(engine);
+  Signals signals;
   if (file) {
     const std::string doubt =
         file->doubt(engine.model.empty() ? model.info().path : engine.model);
@@ -185,11 +185,7 @@ int generate(const GenerateFlags& flags) {
   TextStream stream = stream_generate(model, prompt, options);
   if (flags.verbose) std::fprintf(stderr, "==========\n");
   const FinishReason reason = print_answer(stream, signals, cut);
-  if (!model.close(kFlushTime)) {
-    std::fprintf(
-        stderr, "afterglow: some of the prompt cache did not reach the disk\n"
-    );
-  }
+  close_model(model, signals);
   return reason == FinishReason::kCancelled ? 130 : 0;
 }
 

@@ -1,6 +1,8 @@
 #include "cli/report_error.h"
 
 #include <cstdio>
+#include <exception>
+#include <string>
 
 #include "afterglow/error.h"
 
@@ -16,6 +18,11 @@ int report_exceptions(const std::function<int()>& command) {
     return command();
   } catch (const Exception& exception) {
     return report_error({exception.code(), exception.what()});
+  } catch (const std::exception& exception) {
+    return report_error(
+        {Code::kInternal,
+         std::string("[cli] it went wrong: ") + exception.what()}
+    );
   }
 }
 

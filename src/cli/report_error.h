@@ -10,8 +10,8 @@ namespace afterglow {
 /// Ctrl-C, for kCancelled, else 1.
 int report_error(const Error& error);
 
-/// What `command` returns, or where it throws an Exception, that of
-/// report_error.
+/// What `command` returns, or where it throws, that of report_error; kInternal
+/// for what is no Exception.
 int report_exceptions(const std::function<int()>& command);
 
 }  // namespace afterglow

@@ -43,18 +43,27 @@ Signals::Signals() {
   read_end = ends[0];
   write_end = ends[1];
   also({SIGINT, SIGTERM});
+  ::sigaction(SIGPIPE, nullptr, &broken_pipe_);
   set_handler(SIGPIPE, SIG_IGN);
 }
 
 Signals::~Signals() {
-  for (const int number : watched_) set_handler(number, SIG_DFL);
+  for (const Watched& one : watched_) {
+    ::sigaction(one.number, &one.before, nullptr);
+  }
+  ::sigaction(SIGPIPE, &broken_pipe_, nullptr);
+  const int waiting = taken_ ? 0 : take(std::chrono::milliseconds(0));
   ::close(std::exchange(read_end, -1));
   ::close(write_end);
+  if (waiting != 0) ::raise(waiting);
 }
 
 void Signals::also(std::initializer_list<int> numbers) {
   for (const int number : numbers) {
-    watched_.push_back(number);
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) continue;
+    watched_.push_back({number, before});
     set_handler(number, on_signal);
   }
 }
@@ -63,7 +72,9 @@ int Signals::take(std::chrono::milliseconds at_most) {
   pollfd descriptor{read_end, POLLIN, 0};
   ::poll(&descriptor, 1, static_cast<int>(at_most.count()));
   char byte;
-  return ::read(read_end, &byte, 1) == 1 ? byte : 0;
+  if (::read(read_end, &byte, 1) != 1) return 0;
+  taken_ = true;
+  return byte;
 }
 
 bool Signals::wait_with(int other) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <initializer_list>
 #include <vector>
@@ -7,10 +9,13 @@
 namespace afterglow {
 
 /// Turns SIGINT and SIGTERM into something to wait for; SIGPIPE is ignored.
-/// One a process, made before other threads.
+/// What the process was started to ignore, as under nohup, stays ignored.
+/// One at a time in a process.
 class Signals {
  public:
   Signals();
+  /// Signals act as before again. Where none was taken but one came, it acts
+  /// now.
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -37,7 +42,14 @@ class Signals {
   static bool pending();
 
  private:
-  std::vector<int> watched_;
+  struct Watched {
+    int number;
+    struct sigaction before;
+  };
+
+  std::vector<Watched> watched_;
+  struct sigaction broken_pipe_ {};  // before
+  bool taken_ = false;
 };
 
 }  // namespace afterglow

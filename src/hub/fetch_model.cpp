@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "text/textkit_util.h"
 
@@ -19,6 +20,18 @@ bool looks_like_path(const std::string& name) {
   const auto slashes = std::ranges::count(repository, '/');
   return slashes != 1 || name.find_first_of("/.~") == 0 ||
          (name.ends_with(".gguf") && !has_part);
+}
+
+/// The hub does not give it: perhaps a path was meant, which is not there.
+Error with_hint(Error error, const std::string& name) {
+  const bool path = name.find(':') == std::string::npos;
+  const bool refused = error.code == Code::kNotFound ||
+                       error.code == Code::kPermission ||
+                       error.code == Code::kUnavailable;
+  if (path && refused) {
+    error.message += "; and there is no file or folder '" + name + "' here";
+  }
+  return error;
 }
 
 /// What tk_hub_fetch calls back to. Nothing may unwind through the crate.
@@ -49,6 +62,7 @@ Result<std::string> fetch_model(
   std::error_code error;
   if (std::filesystem::exists(name, error)) return name;
   if (looks_like_path(name)) {
+    if (error) return name;  // it may be there: opening it says what is wrong
     return Error{
         Code::kNotFound,
         "[hub.fetch] there is no file or folder '" + name +
@@ -61,6 +75,7 @@ Result<std::string> fetch_model(
       textkit::view(name),
       textkit::view(options.revision),
       options.refresh,
+      options.local_only,
       &Watcher::report,
       &watcher,
       &path,
@@ -69,7 +84,7 @@ Result<std::string> fetch_model(
   if (code == TK_OK) return textkit::take(path);
   Error failed = textkit::take_error(kOperation, code, message);
   if (watcher.thrown) std::rethrow_exception(watcher.thrown);
-  return failed;
+  return with_hint(std::move(failed), name);
 }
 
 }  // namespace afterglow

@@ -13,6 +13,8 @@ struct FetchOptions {
   std::string revision = "main";  // a branch, tag or commit
   /// Ask the hub for a newer version even when a whole one is here.
   bool refresh = false;
+  /// Never ask the hub: what is not here is kNotFound.
+  bool local_only = false;
   /// Called several times a second, on the calling thread, with the file that
   /// comes now and the bytes of all files, earlier downloads included. What it
   /// throws ends the download and comes out of fetch_model.

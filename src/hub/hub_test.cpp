@@ -99,6 +99,15 @@ TEST_F(Hub, WhatLooksLikeAPathIsNotLookedForElsewhere) {
   }
 }
 
+TEST_F(Hub, APathThatCannotBeLookedAtIsLeftToTheLoader) {
+  const fs::path loop = root_ / "loop";
+  fs::create_symlink(loop, loop);
+  const std::string name = (loop / "m.gguf").string();
+  const auto fetched = fetch_model(name);
+  ASSERT_TRUE(fetched.ok()) << fetched.error().message;
+  EXPECT_EQ(*fetched, name);
+}
+
 TEST_F(Hub, ABadNameIsRefused) {
   const std::string message = refusal("o/n m", Code::kInvalidArgument);
   EXPECT_NE(message.find("organization/name"), std::string::npos) << message;
@@ -106,9 +115,23 @@ TEST_F(Hub, ABadNameIsRefused) {
 
 TEST_F(Hub, OfflineWhatIsMissingIsNamed) {
   const std::string message = refusal("o/n", Code::kNotFound);
-  for (const char* part : {"o/n", "home/hub", "HF_HUB_OFFLINE"}) {
+  for (const char* part :
+       {"o/n", "home/hub", "HF_HUB_OFFLINE", "no file or folder 'o/n'"}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
+}
+
+TEST_F(Hub, LocalOnlyAsksNobody) {
+  set("HF_HUB_OFFLINE", "0");
+  set("HF_ENDPOINT", "http://127.0.0.1:1");
+  FetchOptions options;
+  options.local_only = options.refresh = true;
+  const auto missing = fetch_model("o/n", options);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, Code::kNotFound) << missing.error().message;
+  EXPECT_EQ(missing.error().message.find("HF_HUB_OFFLINE"), std::string::npos);
+  add("models--o--n", "m-Q8_0.gguf", 10);
+  EXPECT_TRUE(fetch_model("o/n", options).ok());
 }
 
 TEST_F(Hub, AnUnreachableHubIsNamed) {

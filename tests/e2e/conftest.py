@@ -1,3 +1,4 @@
+import signal
 import sys
 from functools import cache
 from pathlib import Path
@@ -7,6 +8,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import MODEL, PROGRAM, Answer, Server  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_act():
+    """Programs would keep on ignoring what nohup or a shell's & ignores."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

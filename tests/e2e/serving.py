@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -37,6 +38,13 @@ def wait_for(condition, what: str, seconds: float = 30):
         if time.monotonic() > deadline:
             raise TimeoutError(f"no {what} within {seconds:g} s")
         time.sleep(0.01)
+
+
+def read_soon(descriptor: int, most: int, seconds: float = 60) -> bytes:
+    """os.read, which fails when nothing comes in time."""
+    if not select.select([descriptor], [], [], seconds)[0]:
+        raise TimeoutError(f"nothing to read within {seconds:g} s")
+    return os.read(descriptor, most)
 
 
 @dataclass

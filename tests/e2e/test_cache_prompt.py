@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from safetensors import safe_open
-from serving import MODEL, PROGRAM, ROOT
+from serving import MODEL, PROGRAM, ROOT, read_soon
 from texts import sentences
 
 PROMPT = "The keeper of the lighthouse counted seven ships on Monday."
@@ -207,11 +207,14 @@ def test_a_terminal_shows_progress_and_ctrl_c_leaves_no_file(tmp_path):
     )
     os.close(inner)
     shown = b""
-    while shown.count(b"tok/s") < 2:
-        shown += os.read(outer, 1000)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130, process.stderr.read()
-    process.stderr.close()
+    try:
+        while shown.count(b"tok/s") < 2:
+            shown += read_soon(outer, 1000)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
     os.close(outer)
     first, second = re.findall(rb"\rProcessed +(\d+) tokens", shown)[:2]
     assert 0 <= int(first) < int(second)

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import stat
 import struct
@@ -14,7 +15,7 @@ import termios
 import time
 
 import pytest
-from serving import MODEL, PROGRAM, ROOT, Server, wait_for
+from serving import MODEL, PROGRAM, ROOT, Server, read_soon, wait_for
 from texts import sentences
 
 TINY = ROOT / "tests/parity/golden/tiny.gguf"
@@ -98,6 +99,11 @@ class Terminal:
     def prompt(self):
         self.expect(r"\x1b\[\?2004h")
         self.expect(r">\x1b\[0m ")
+        # What comes before the line is edited is the terminal's own to act on.
+        wait_for(
+            lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON,
+            "edited line",
+        )
 
     def turn(self):
         found = self.expect(STATISTICS.pattern)
@@ -105,12 +111,18 @@ class Terminal:
 
     def end(self):
         """Reads all and returns the exit status."""
-        while self._read(time.monotonic() + 30):
-            pass
+        deadline = time.monotonic() + 30
+        while self._read(deadline):
+            assert time.monotonic() < deadline, self.output
+        ended = wait_for(lambda: self._ended(), "end of the chat")
         assert termios.tcgetattr(self.fd) == self.modes
         on, off = "\x1b[?2004h", "\x1b[?2004l"
         assert self.output.count(on) == self.output.count(off)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return ended[0]
+
+    def _ended(self):
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        return pid and (os.waitstatus_to_exitcode(status),)
 
     def _read(self, deadline):
         left = max(0, deadline - time.monotonic())
@@ -309,6 +321,17 @@ def test_a_full_context_is_said_and_the_chat_stays():
     assert turns(run.stderr) == turns(plain.stderr)
 
 
+def test_a_model_file_may_have_any_name(tmp_path, cache_dir):
+    model = os.fsencode(tmp_path) + b"/caf\xe9.gguf"
+    shutil.copy(MODEL, model)
+    flags = ["--model", os.fsdecode(model), "--prompt-cache-dir", cache_dir]
+    run = chat("Hello.", "And?", flags=flags)
+    assert len(turns(run.stderr)) == 2
+    last = json.loads((cache_dir / "chat/last.json").read_text())
+    assert last["model"] == "caf\ufffd"
+    assert len(last["messages"]) == 4
+
+
 def begin(*flags):
     """A chat that answers at length through a pipe, and some of the text."""
     process = subprocess.Popen(
@@ -318,13 +341,17 @@ def begin(*flags):
         stderr=subprocess.PIPE,
         text=True,
     )
-    process.stdin.write("Write a long story about a lighthouse.\n")
-    process.stdin.flush()
     text = b""
-    while len(text) < 200:
-        more = os.read(process.stdout.fileno(), 200 - len(text))
-        assert more
-        text += more
+    try:
+        process.stdin.write("Write a long story about a lighthouse.\n")
+        process.stdin.flush()
+        while len(text) < 200:
+            more = read_soon(process.stdout.fileno(), 200 - len(text))
+            assert more
+            text += more
+    except BaseException:
+        process.kill()
+        raise
     return process, text.decode()
 
 
@@ -458,8 +485,10 @@ def test_a_signal_leaves_the_terminal_as_it_was(terminal, number, busy):
     assert one.end() == 128 + number
 
 
-def test_a_second_ctrl_c_ends_at_once(terminal):
-    one = terminal("--max-tokens", "2000")
+def test_a_second_ctrl_c_ends_at_once(terminal, cache_dir):
+    one = terminal(
+        "--max-tokens", "2000", "--prompt-cache-dir", str(cache_dir)
+    )
     one.prompt()
     one.send("Write a long story about a lighthouse.\r")
     one.expect(r"\n\w")
@@ -471,4 +500,9 @@ def test_a_second_ctrl_c_ends_at_once(terminal):
     os.kill(one.pid, signal.SIGINT)
     os.kill(one.pid, signal.SIGTERM)
     os.kill(one.pid, signal.SIGCONT)
+    # Which comes second is not said, and its number is the status.
     assert one.end() in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+    # With one signal alone the answer would be kept, and explained.
+    assert "stays in the conversation" not in one.output
+    assert not STATISTICS.search(one.output)
+    assert not (cache_dir / "chat/last.json").exists()

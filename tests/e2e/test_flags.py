@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from serving import PROGRAM
+from serving import PROGRAM, ROOT
 
 PROGRAMS = {
     "generate": "mlx_lm.generate",
@@ -55,6 +55,39 @@ def test_no_flag_of_mlx_lm_is_unknown(command: str):
         refused.add(name)
     assert {"--model", "--help"} <= taken
     assert {"--adapter-path", "--trust-remote-code"} <= refused
+
+
+def same_flags(letter: str) -> set[str]:
+    """Those of a program whose default docs/cli.md calls the same."""
+    text = (ROOT / "docs/cli.md").read_text().split("## Flags of mlx_lm")[1]
+    rows = re.findall(r"^\| (`-.*) \| ([gcp ]+) \| same", text, re.MULTILINE)
+    return {
+        name
+        for names, letters in rows
+        if letter in letters
+        for name in re.findall(r"--[a-z-]+", names)
+    }
+
+
+@pytest.mark.parametrize("command, letter", list(zip(PROGRAMS, "gpc")))
+def test_defaults_are_the_same_where_the_docs_say_so(command, letter):
+    pytest.importorskip("mlx_lm")
+    flags = mlx_flags(PROGRAMS[command])
+    # The installed model, as that row says.
+    names = same_flags(letter) - {"--model"}
+    assert names
+    help_text = run(command, "--help").stdout
+    for name in names & flags.keys():
+        pattern = rf"^  (?:-\w,)?{name}(?![\w-]).*?(?=  |$)"
+        (line,) = re.findall(pattern, help_text, re.MULTILINE)
+        shown = re.search(r"=(\S+)", line)
+        default = flags[name].default
+        if default is None or default is False or default == ():
+            assert not shown, (name, line)
+        elif isinstance(default, str):
+            assert shown and shown[1] == default, (name, line)
+        else:
+            assert shown and float(shown[1]) == default, (name, line)
 
 
 @pytest.mark.parametrize("value", [(), ("4",), ("4", "5")])

@@ -1,12 +1,11 @@
 """`afterglow generate` as a person or a script uses it."""
 
-import os
 import re
 import signal
 import subprocess
 
 import pytest
-from serving import MODEL, PROGRAM, ROOT, Server
+from serving import MODEL, PROGRAM, ROOT, Server, read_soon
 from texts import sentences
 
 PROMPT = "Name three colours."
@@ -196,7 +195,11 @@ def start(*flags) -> subprocess.Popen:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert os.read(process.stdout.fileno(), 1)
+    try:
+        assert read_soon(process.stdout.fileno(), 1)
+    except BaseException:
+        process.kill()
+        raise
     return process
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from hub_stand_in import Hub
-from serving import MODEL, PROGRAM, ROOT, Server, wait_for
+from serving import MODEL, PROGRAM, ROOT, Server, read_soon, wait_for
 
 TINY = ROOT / "tests/parity/golden/q4-g32"
 BIG = 3_000_000
@@ -258,7 +258,7 @@ def test_an_interrupted_download_goes_on_where_it_ended(hub, machine, number):
 def test_signals_end_commands_that_wait_for_a_download(hub, machine):
     hub.add("org/m", {"m-Q8_0.gguf": big(1)})
     hub.speed = 200_000
-    commands = {"generate": 130, "serve": 0}
+    commands = {"generate": 130, "chat": 130, "serve": 0}
     for command, status in commands.items():
         flags = ("--port", "0") if command == "serve" else ()
         process = machine.start(command, "--model", "org/m", *flags)
@@ -477,6 +477,32 @@ def test_the_environment_can_name_a_model_of_the_hub(hub, machine):
     assert machine.installed()[0]["name"] == "org/tiny"
 
 
+def test_a_prompts_file_downloads_nothing(hub, machine, tmp_path):
+    hub.add("org/tiny", tiny_files())
+    file = tmp_path / "a.safetensors"
+    machine.run(
+        "cache-prompt", "--model", "org/tiny", "--prompt", "Who",
+        "--chat-template", "{{ messages[0].content }}",
+        "--prompt-cache-file", file,
+    )  # fmt: skip
+    words = ["generate", "--prompt-cache-file", file, "--prompt", "?"]
+    words += ["--max-tokens", "4"]
+    asked = len(hub.seen)
+    here = machine.run(*words)
+    shutil.rmtree(machine.cache)
+    failed = machine.run(*words, status=1)
+    assert "org/tiny" in failed.err and "--model" in failed.err
+    assert len(hub.seen) == asked
+    again = machine.run(*words, "--model", "org/tiny")
+    assert again.out == here.out
+
+
+def test_a_file_with_a_name_that_steers_a_terminal_is_refused(hub, machine):
+    hub.add("org/m", {"a\x1b[2J-Q8_0.gguf": big(6, 1000)})
+    failed = machine.pull("org/m", status=1)
+    assert "\x1b" not in failed.err and "wrong file" in failed.err
+
+
 def test_a_terminal_shows_a_line_that_goes_away(hub, machine):
     hub.add("org/m", {"m-Q8_0.gguf": big(10)})
     hub.speed = 2_000_000
@@ -490,8 +516,11 @@ def test_a_terminal_shows_a_line_that_goes_away(hub, machine):
     os.close(slave)
     shown = b""
     try:
-        while block := os.read(master, 4096):
+        while block := read_soon(master, 4096):
             shown += block
+    except TimeoutError:
+        process.kill()
+        raise
     except OSError:
         pass  # how a terminal's end is told
     os.close(master)

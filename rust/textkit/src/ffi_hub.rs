@@ -28,6 +28,7 @@ pub unsafe extern "C" fn tk_hub_fetch(
     name: TkView,
     revision: TkView,
     refresh: bool,
+    local_only: bool,
     report: TkHubReport,
     context: *mut c_void,
     out: *mut TkBuffer,
@@ -38,6 +39,7 @@ pub unsafe extern "C" fn tk_hub_fetch(
             name: name.text("the model's name")?,
             revision: revision.text("the revision")?,
             refresh,
+            local_only,
         };
         let mut tell = |file: &str, done, total| {
             report(context, TkView::of(file.as_bytes()), done, total)

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
 #include "api/progress_bar.h"
@@ -47,8 +48,8 @@ int ChatLoop::run() {
 void ChatLoop::act(const std::string& line) {
   const ChatInput input = parse_chat_input(line);
   if (input.kind == ChatInput::Kind::kNothing) return;
-  lines_.remember(line);
   try {
+    lines_.remember(line);
     switch (input.kind) {
       case ChatInput::Kind::kNothing:
         break;
@@ -77,6 +78,8 @@ void ChatLoop::act(const std::string& line) {
     }
   } catch (const Exception& exception) {
     screen_.error(exception.what());
+  } catch (const std::exception& exception) {
+    screen_.error(std::string("[chat] it went wrong: ") + exception.what());
   }
 }
 

@@ -58,16 +58,21 @@ void ChatScreen::end_answer() {
 }
 
 void ChatScreen::note(const std::string& text) {
-  say(colours_ ? "\033[2m" + text + "\033[0m" : text);
+  const std::string shown = printable(text);
+  write(stderr, (colours_ ? "\033[2m" + shown + "\033[0m" : shown) + "\n");
 }
 
 void ChatScreen::say(const std::string& text) {
-  write(stderr, text + "\n");
+  write(stderr, printable(text) + "\n");
 }
 
 void ChatScreen::error(const std::string& text) {
   if (in_line_) end_answer();
-  say("afterglow: " + (notes_on_terminal_ ? without_controls(text) : text));
+  say("afterglow: " + text);
+}
+
+std::string ChatScreen::printable(const std::string& text) const {
+  return notes_on_terminal_ ? without_controls(text) : text;
 }
 
 std::string without_controls(const std::string& text) {

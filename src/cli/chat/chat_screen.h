@@ -23,6 +23,9 @@ class ChatScreen {
   void error(const std::string& text);
 
  private:
+  /// As standard error may show it.
+  std::string printable(const std::string& text) const;
+
   const bool answers_on_terminal_;
   const bool notes_on_terminal_;
   const bool colours_;

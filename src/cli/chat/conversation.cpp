@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr unsigned kVersion = 1;
 
 Error wrong(const std::string& what) {
   return {Code::kCorrupt, what};
@@ -26,11 +26,13 @@ Status check_version(const Json& json) {
   if (version == json.end() || !version->is_number_integer()) {
     return wrong("it has no version");
   }
+  const std::string which =
+      "it is a conversation of version " + version->dump();
+  if (!version->is_number_unsigned() || *version == 0u) {
+    return wrong(which + ", which no afterglow wrote");
+  }
   if (*version != kVersion) {
-    return Error{
-        Code::kUnsupported,
-        "it is a conversation of version " + version->dump() +
-            ", which a later afterglow wrote"};
+    return Error{Code::kUnsupported, which + ", which a later afterglow wrote"};
   }
   return {};
 }
@@ -83,7 +85,8 @@ std::string to_json(const Conversation& conversation) {
   json["system_prompt"] =
       conversation.system_prompt ? Json(*conversation.system_prompt) : Json();
   json["messages"] = std::move(messages);
-  return json.dump();
+  // The model's name is that of a file, in any bytes.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<Conversation> parse_conversation(std::string_view text) {

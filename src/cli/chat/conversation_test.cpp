@@ -30,6 +30,16 @@ TEST(Conversations, ComeBackAsTheyWere) {
   }
 }
 
+TEST(Conversations, TakeANameInAnyBytes) {
+  Conversation one = example();
+  one.model = "caf\xe9";
+  one.messages[0].content = "\xff";
+  const auto back = parse_conversation(to_json(one));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->model, "caf\xEF\xBF\xBD");
+  EXPECT_EQ(back->messages[0].content, "\xEF\xBF\xBD");
+}
+
 TEST(Conversations, HaveAFormThatStays) {
   const char* text =
       R"({"version":1,"model":"m","system_prompt":null,"messages":[)"
@@ -90,6 +100,16 @@ INSTANTIATE_TEST_SUITE_P(
             "/version",
             "2",
             "it is a conversation of version 2, which a later afterglow wrote"},
+        Fault{
+            "zero",
+            "/version",
+            "0",
+            "it is a conversation of version 0, which no afterglow wrote"},
+        Fault{
+            "negative",
+            "/version",
+            "-1",
+            "it is a conversation of version -1, which no afterglow wrote"},
         Fault{"no_model", "/model", "", "it names no model"},
         Fault{"model_null", "/model", "null", "it names no model"},
         Fault{

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <system_error>
 
 #include "base/file_system.h"
 
@@ -32,7 +33,9 @@ std::string encoded(const std::string& line) {
 }
 
 void make_folders(const fs::path& folder) {
-  if (folder.empty() || fs::exists(folder)) return;
+  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  if (folder.empty() || fs::exists(folder, unknown)) return;
+  if (folder == folder.parent_path()) return;
   make_folders(folder.parent_path());
   ::mkdir(folder.c_str(), 0700);
 }

@@ -49,6 +49,16 @@ TEST_F(LineHistories, KeepLinesWithTheirBreaks) {
   EXPECT_EQ(lines_of_file(), 3u);
 }
 
+TEST_F(LineHistories, DoWithoutAFolderThatCannotBeLookedAt) {
+  const fs::path loop = folder_ / "loop";
+  fs::create_symlink(loop, loop);
+  LineHistory history((loop / "state/history").string());
+  EXPECT_TRUE(history.read(10).empty());
+  history.add("a");
+  EXPECT_TRUE(history.read(10).empty());
+  EXPECT_TRUE(fs::is_symlink(fs::symlink_status(loop)));
+}
+
 TEST_F(LineHistories, ArePrivate) {
   LineHistory(file()).add("a");
   EXPECT_EQ(mode(file()), 0600u);

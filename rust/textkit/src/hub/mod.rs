@@ -38,6 +38,8 @@ pub struct Request<'a> {
     pub revision: &'a str,
     /// Ask the hub even when the model is here as a whole.
     pub refresh: bool,
+    /// Never ask the hub.
+    pub local_only: bool,
 }
 
 /// The path of a model's folder or GGUF file, downloaded where it must be.
@@ -49,13 +51,14 @@ pub fn fetch(
     let name = Name::parse(request.name)?;
     check_revision(request.revision)?;
     let repository = Repository::new(&settings.cache, &name.repository);
-    if !request.refresh || settings.offline {
+    let local_only = request.local_only || settings.offline;
+    if !request.refresh || local_only {
         if let Some(path) = here(&repository, &name, request.revision)? {
             return Ok(path);
         }
     }
-    if settings.offline {
-        return Err(offline(&name, settings));
+    if local_only {
+        return Err(not_here(&name, settings));
     }
     let fetch = Fetch {
         settings,
@@ -79,12 +82,15 @@ fn here(
     Ok(found.map(|found| found.path.display().to_string()))
 }
 
-fn offline(name: &Name, settings: &Settings) -> Error {
+fn not_here(name: &Name, settings: &Settings) -> Error {
+    let why = match settings.offline {
+        true => ", and HF_HUB_OFFLINE forbids to download it",
+        false => "",
+    };
     Error::new(
         Code::NotFound,
         format!(
-            "{} is not in {}, or not as a whole, and HF_HUB_OFFLINE forbids \
-             to download it",
+            "{} is not in {}, or not as a whole{why}",
             name.text(),
             settings.cache.display()
         ),
