@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -103,6 +104,9 @@ TEST_F(Choosing, TheCallersTokensAreTheAnswer) {
   ASSERT_TRUE(asked.events->wait());
   EXPECT_EQ(asked.events->tokens(), chosen);
   EXPECT_EQ(asked.events->finished()->reason, FinishReason::kLength);
+  ASSERT_TRUE(scheduler_.wait_idle(
+      std::chrono::steady_clock::now() + std::chrono::minutes(1)
+  ));
   EXPECT_EQ(scheduler_.counters().generated_tokens, 5u);
   scheduler_.choose(asked.id, out(3));  // it has ended: nothing happens
   EXPECT_EQ(scheduler_.history(asked.id), nullptr);

@@ -57,6 +57,15 @@ def computes_new_tokens_only(earlier, later):
     return later[1] >= earlier[0] + earlier[2] - 1
 
 
+# More than a block: short prompts are computed sooner than looked for on disk.
+LONG = "Name three colours. " * 70
+
+
+def comes_from_disk(turn):
+    """The first block, at least."""
+    return turn[1] >= 256
+
+
 class Terminal:
     """A chat at a terminal of its own."""
 
@@ -204,13 +213,12 @@ def test_a_saved_chat_goes_on(tmp_path):
 
 def test_the_last_chat_goes_on(cache_dir):
     flags = ["--prompt-cache-dir", cache_dir]
-    whole = chat("Name three colours.", "Which one is warm?", "And cold?")
-    before = chat("Name three colours.", "Which one is warm?", flags=flags)
-    second = turns(before.stderr)[1]
+    whole = chat(LONG, "Which one is warm?", "And cold?")
+    before = chat(LONG, "Which one is warm?", flags=flags)
     run = chat("And cold?", "/exit", "not said", flags=[*flags, "-c"])
     assert whole.stdout == before.stdout + run.stdout
     (third,) = turns(run.stderr)
-    assert computes_new_tokens_only(second, third)
+    assert comes_from_disk(third)
     assert "4 messages" in run.stderr
     file = cache_dir / "chat/last.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -357,15 +365,15 @@ def begin(*flags):
 
 def test_a_killed_chat_goes_on_from_its_last_answer(cache_dir):
     flags = ["--prompt-cache-dir", cache_dir]
-    before = chat("Name three colours.", flags=flags)
+    before = chat(LONG, flags=flags)
     process, _ = begin("--continue", *flags)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     after = chat("Which one is warm?", flags=[*flags, "--continue"])
-    whole = chat("Name three colours.", "Which one is warm?")
+    whole = chat(LONG, "Which one is warm?")
     assert before.stdout + after.stdout == whole.stdout
-    (first,), (second,) = turns(before.stderr), turns(after.stderr)
-    assert computes_new_tokens_only(first, second)
+    (second,) = turns(after.stderr)
+    assert comes_from_disk(second)
 
 
 def test_sigint_cuts_the_answer_and_the_next_line_is_answered(cache_dir):
