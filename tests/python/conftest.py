@@ -18,6 +18,13 @@ MODEL = Path(
 PROGRAM = Path(os.environ.get("AFTERGLOW_PROGRAM", ROOT / "build/afterglow"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_act():
+    """Programs would keep on ignoring what nohup or a shell's & ignores."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(scope="session")
 def path() -> Path:
     if not MODEL.exists():
