@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::cache::{cancelled, io_error, make_folder_of, Repository};
+use super::cache::{cancelled, Repository};
 use super::digest::Digest;
+use super::files::{io_error, make_folder_of};
 use super::http::{Client, Failure};
 use super::listing::File;
 use super::refusal::refusal;

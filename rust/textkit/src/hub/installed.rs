@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::cache::{io_error, Repository};
+use super::cache::Repository;
+use super::files::io_error;
 use super::name::Name;
 use crate::error::{Code, Result};
 
@@ -143,7 +144,7 @@ fn bytes_in(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::cache::make_folder_of;
+    use crate::hub::files::make_folder_of;
     use crate::hub::testing::Folder;
 
     fn commit(digit: &str) -> String {

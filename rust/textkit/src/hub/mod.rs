@@ -4,6 +4,7 @@
 mod cache;
 mod digest;
 mod download;
+mod files;
 mod http;
 mod installed;
 mod listing;
@@ -14,9 +15,10 @@ mod settings;
 #[cfg(test)]
 mod testing;
 
-use cache::{cancelled, check_space, make_folder_of, Repository};
+use cache::{cancelled, Repository};
 pub use download::Report;
 use download::{Download, Progress};
+use files::{check_space, make_folder_of};
 use http::{Client, Failure};
 pub use installed::{installed, Installed};
 use listing::{tree_json, File, Listing};
