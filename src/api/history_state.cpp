@@ -10,7 +10,7 @@ KvHistoryPtr shortened(const KvHistoryPtr& history, std::size_t length) {
   if (length >= history->tokens.size()) return history;
   KvHistory part = *history;
   part.tokens.resize(length);
-  part.pages.resize((length + kPageTokens - 1) / kPageTokens);
+  part.pages.resize(pages_for(length));
   return std::make_shared<const KvHistory>(std::move(part));
 }
 

@@ -79,7 +79,7 @@ class FakeRunner : public Runner {
     std::size_t length() const override { return length_; }
     void restore(std::span<const PagePtr> pages, std::size_t tokens) override {
       CHECK(length_ == 0);
-      CHECK(pages.size() == (tokens + kPageTokens - 1) / kPageTokens);
+      CHECK(pages.size() == pages_for(tokens));
       for (const PagePtr& page : pages) {
         std::shared_ptr<Page> copy = pool_.make();
         std::memcpy(copy->data(), page->data(), page->size());

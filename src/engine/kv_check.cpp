@@ -162,7 +162,7 @@ Result<KvDifference> compare_kv(
   CHECK(window.begin < window.end && window.end <= tokens.size());
   std::unique_ptr<KvState> kv = runner.new_kv();
   if (window.begin > 0) {
-    std::size_t before = (window.begin + kPageTokens - 1) / kPageTokens;
+    std::size_t before = pages_for(window.begin);
     kv->restore(pages.first(before), window.begin);
   }
   StepItem item;

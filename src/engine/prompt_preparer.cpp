@@ -126,14 +126,7 @@ void PromptPreparer::mark_system_prompt(
   if (!other.ok()) {
     return;
   }
-  auto end = std::mismatch(
-                 other->tokens.begin(),
-                 other->tokens.end(),
-                 prepared.tokens.begin(),
-                 prepared.tokens.end()
-  )
-                 .second;
-  auto length = static_cast<std::size_t>(end - prepared.tokens.begin());
+  const std::size_t length = shared_prefix(other->tokens, prepared.tokens);
   if (length > 0 && length < prepared.tokens.size()) {
     prepared.boundaries.push_back({EntryType::kSystem, length});
   }

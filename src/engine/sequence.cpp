@@ -12,10 +12,6 @@ double milliseconds(Sequence::Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
-std::size_t pages_for(std::size_t tokens) {
-  return (tokens + kPageTokens - 1) / kPageTokens;
-}
-
 }  // namespace
 
 Sequence::Sequence(RequestId id, GenerationRequest request, const BlockId& root)

@@ -152,7 +152,7 @@ class Invariance {
         continue;
       }
       const auto restored = runner.new_kv();
-      const std::size_t pages = (prefix + kPageTokens - 1) / kPageTokens;
+      const std::size_t pages = pages_for(prefix);
       restored->restore(std::span(pages_).first(pages), prefix);
       const std::size_t count = std::min<std::size_t>(20, length_ - prefix);
       const auto logits =

@@ -84,7 +84,7 @@ std::optional<ManifestEntry> parse_entry(const Json& in, std::int64_t now_ns) {
       !pinned->is_boolean()) {
     return std::nullopt;
   }
-  std::uint64_t blocks = (*tokens + kPageTokens - 1) / kPageTokens;
+  std::uint64_t blocks = pages_for(*tokens);
   if (*tokens == 0 || blocks != path->size()) {
     return std::nullopt;
   }

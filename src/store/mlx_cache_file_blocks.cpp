@@ -26,7 +26,7 @@ Result<BlockFileSource> BlockFileSource::open(
     std::span<const BlockId> path,
     std::size_t length
 ) {
-  CHECK(length > 0 && path.size() == (length + kPageTokens - 1) / kPageTokens);
+  CHECK(length > 0 && path.size() == pages_for(length));
   BlockFileSource source(files);
   for (std::size_t i = 0; i < path.size(); ++i) {
     Status added = source.add(folder, path[i], i + 1 == path.size());

@@ -18,10 +18,6 @@ using Pages = std::vector<std::shared_ptr<Page>>;
 
 constexpr std::size_t kGoldenTokens = 5;
 
-std::size_t pages_for(std::size_t tokens) {
-  return (tokens + kPageTokens - 1) / kPageTokens;
-}
-
 /// The value that testdata/make_mlx_caches.py gives an element; `token` from
 /// the start of the prompt.
 float golden_value(

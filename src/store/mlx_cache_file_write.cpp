@@ -10,10 +10,6 @@ namespace afterglow {
 
 namespace {
 
-std::size_t blocks_for(std::size_t tokens) {
-  return (tokens + kPageTokens - 1) / kPageTokens;
-}
-
 /// Names, types, shapes and places of all arrays: K and V layer by layer,
 /// then the numbers of tokens.
 std::vector<MlxCacheHeader::Layer> plan_layers(
@@ -117,7 +113,7 @@ Status write_mlx_cache_file(
     const MlxCacheHeader::Layer& layer = header.layers[i];
     std::vector<std::byte> k(layer.k.end - layer.k.begin);
     std::vector<std::byte> v(layer.v.end - layer.v.begin);
-    for (std::size_t block = 0; block < blocks_for(tokens); ++block) {
+    for (std::size_t block = 0; block < pages_for(tokens); ++block) {
       auto part = source.read(block, i);
       if (!part) {
         return part.error();

@@ -177,7 +177,7 @@ TEST_P(Invariance, a_restored_prefix_of_any_length_continues_the_same) {
         2 * kPageTokens,
         kTokens - 1}) {
     auto kv = model.new_kv();
-    std::size_t count = (keep + kPageTokens - 1) / kPageTokens;
+    std::size_t count = pages_for(keep);
     kv->restore({pages.data(), count}, keep);
     ASSERT_EQ(kv->length(), keep);
     std::vector<float> got;

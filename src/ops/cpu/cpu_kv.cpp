@@ -6,14 +6,6 @@
 #include "base/check.h"
 
 namespace afterglow {
-namespace {
-
-std::size_t pages_for(std::size_t tokens) {
-  return (tokens + kPageTokens - 1) / kPageTokens;
-}
-
-}  // namespace
-
 CpuKv::CpuKv(const KvLayout& layout, PagePool& pool)
     : layout_(layout), pool_(pool) {
   CHECK(

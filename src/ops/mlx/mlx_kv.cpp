@@ -22,10 +22,6 @@ std::size_t capacity_for(std::size_t tokens) {
   return (tokens / kPageTokens + 1) * kPageTokens;
 }
 
-std::size_t pages_for(std::size_t tokens) {
-  return (tokens + kPageTokens - 1) / kPageTokens;
-}
-
 mx::array first_tokens(
     const mx::array& a, std::size_t tokens, mx::Stream stream
 ) {
