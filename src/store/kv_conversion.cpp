@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/token.h"
 #include "store/mlx_cache_file_values.h"
 
 namespace afterglow {
@@ -17,18 +16,6 @@ std::string describe(const LayerKv& kv) {
          " and " + std::to_string(kv.v_dim);
 }
 
-/// Where one value lies in K's or V's part of a page, counted in values.
-struct Part {
-  std::size_t heads;
-  std::size_t dim;
-  bool is_k;
-
-  std::size_t at(std::size_t head, std::size_t token, std::size_t d) const {
-    return is_k ? (head * dim + d) * kPageTokens + token
-                : (head * kPageTokens + token) * dim + d;
-  }
-};
-
 struct Values {
   std::size_t offset;  // bytes from the page's start
   KvType type;
@@ -37,7 +24,8 @@ struct Values {
 /// Returns the first token with a value that cannot be converted, or
 /// `tokens`.
 std::size_t convert_part(
-    const Part& part,
+    const KvPart& part,
+    std::size_t heads,
     const Page& from,
     const Values& source,
     Page& to,
@@ -46,7 +34,7 @@ std::size_t convert_part(
 ) {
   std::size_t from_bytes = size_of(source.type);
   std::size_t to_bytes = size_of(target.type);
-  for (std::size_t head = 0; head < part.heads; ++head) {
+  for (std::size_t head = 0; head < heads; ++head) {
     for (std::size_t token = 0; token < tokens; ++token) {
       for (std::size_t d = 0; d < part.dim; ++d) {
         std::size_t index = part.at(head, token, d);
@@ -125,7 +113,8 @@ Status convert_page(
                     : layout.v_offset(i, kPageTokens);
       };
       std::size_t bad = convert_part(
-          {kv.kv_heads, is_k ? kv.k_dim : kv.v_dim, is_k},
+          {is_k ? kv.k_dim : kv.v_dim, is_k},
+          kv.kv_heads,
           from,
           {offset(from_layout), from_type},
           to,

@@ -5,8 +5,21 @@
 #include "base/kv_layout.h"
 #include "base/page.h"
 #include "base/result.h"
+#include "base/token.h"
 
 namespace afterglow {
+
+/// K's or V's part of a page: where its values lie.
+struct KvPart {
+  std::size_t dim = 0;
+  bool is_k = false;
+
+  /// The place of a value, counted in values from the part's start.
+  std::size_t at(std::size_t head, std::size_t token, std::size_t d) const {
+    return is_k ? (head * dim + d) * kPageTokens + token
+                : (head * kPageTokens + token) * dim + d;
+  }
+};
 
 /// Whether two layouts keep the same number of values in the same places,
 /// whatever their types, for all tokens.

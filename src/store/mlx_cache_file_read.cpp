@@ -57,18 +57,14 @@ struct Array {
   std::size_t dim;
 };
 
-/// Where the element of (head, token of the page, d) lies in a page's part.
+/// Where an array's values go in a page.
 struct Placing {
-  std::size_t part;  // bytes from the page's start
+  std::size_t offset;  // of the part, in bytes from the page's start
   KvType type;
-  bool is_k;
+  KvPart part;
 
-  std::size_t at(
-      const Array& array, std::size_t head, std::size_t t, std::size_t d
-  ) const {
-    std::size_t index = is_k ? (head * array.dim + d) * kPageTokens + t
-                             : (head * kPageTokens + t) * array.dim + d;
-    return part + index * size_of(type);
+  std::size_t at(std::size_t head, std::size_t t, std::size_t d) const {
+    return offset + part.at(head, t, d) * size_of(type);
   }
 };
 
@@ -96,9 +92,7 @@ Status fill_page(
               to_string(placing.type)
           );
         }
-        std::memcpy(
-            page.data() + placing.at(array, head, t, d), &result, to_bytes
-        );
+        std::memcpy(page.data() + placing.at(head, t, d), &result, to_bytes);
       }
     }
   }
@@ -299,7 +293,7 @@ Status MlxCacheFile::read(
   if (Status fits = check_layout(layout); !fits) {
     return fits;
   }
-  CHECK(pages.size() == (tokens_ + kPageTokens - 1) / kPageTokens);
+  CHECK(pages.size() == pages_for(tokens_));
   for (std::size_t i = 0; i < header_.layers.size(); ++i) {
     for (bool is_k : {true, false}) {
       const TensorEntry& tensor =
@@ -318,7 +312,7 @@ Status MlxCacheFile::read(
           is_k ? layout.k_offset(i, kPageTokens)
                : layout.v_offset(i, kPageTokens),
           layout.layers[i].type,
-          is_k};
+          {array.dim, is_k}};
       for (std::size_t page = 0; page < pages.size(); ++page) {
         Status filled = fill_page(array, placing, page, *pages[page]);
         if (!filled) {
