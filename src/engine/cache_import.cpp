@@ -1,11 +1,11 @@
 #include "engine/cache_import.h"
 
 #include <algorithm>
-#include <future>
 #include <memory>
 #include <utility>
 
 #include "engine/kv_history.h"
+#include "engine/run_there.h"
 #include "engine/scheduler.h"
 
 namespace afterglow {
@@ -13,27 +13,6 @@ namespace {
 
 Error refused(Code code, const std::string& path, const std::string& why) {
   return {code, "[engine.import] " + path + ": " + why};
-}
-
-/// Runs the task on the generation thread and waits for its result.
-template <class Value>
-Result<Value> run_there(
-    const CacheImporter::Post& post, std::function<Result<Value>(Runner&)> task
-) {
-  auto promise = std::make_shared<std::promise<Result<Value>>>();
-  std::future<Result<Value>> result = promise->get_future();
-  bool posted = post([promise, task = std::move(task)](Runner& runner) {
-    promise->set_value(task(runner));
-  });
-  promise.reset();  // so that a task that is never run breaks the promise
-  if (posted) {
-    try {
-      return result.get();
-    } catch (const std::future_error&) {
-      // The engine stopped first.
-    }
-  }
-  return Error{Code::kUnavailable, "[engine.import] the engine is stopping"};
 }
 
 }  // namespace
@@ -145,9 +124,14 @@ Result<KvDifference> CacheImporter::check(
   KvDifference sum;
   for (const KvWindow& window : plan_kv_check(tokens.size(), check_all)) {
     // A task for each, so that requests go on between.
-    auto difference = run_there<KvDifference>(post_, [&](Runner& runner) {
+    auto compared = run_there<Result<KvDifference>>(post_, [&](Runner& runner) {
       return compare_kv(runner, tokens, pages, window);
     });
+    if (!compared) {
+      return Error{
+          Code::kUnavailable, "[engine.import] the engine is stopping"};
+    }
+    const Result<KvDifference>& difference = *compared;
     if (!difference.ok()) {
       return difference.error();
     }

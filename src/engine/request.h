@@ -113,6 +113,13 @@ struct GenerationRequest {
   std::shared_ptr<EventSink> sink;
 };
 
+/// How many tokens a request can take of the history it came with.
+inline std::size_t shared_with_history(const GenerationRequest& request) {
+  return request.history == nullptr
+             ? 0
+             : shared_prefix(request.prompt, request.history->tokens);
+}
+
 using RequestId = std::uint64_t;
 
 }  // namespace afterglow

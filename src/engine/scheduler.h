@@ -97,12 +97,14 @@ class Scheduler {
 
   Status check(const GenerationRequest& request) const;
 
-  // The generation thread.
+  // The generation thread: the loop (scheduler.cpp), admission
+  // (scheduler_admission.cpp) and steps (scheduler_steps.cpp).
   bool take_inbox();
   void end_cancelled();
   void admit();
   bool has_room(const Sequence& sequence);
   bool shared_prefix_is_coming(const Sequence& sequence) const;
+  SequencePtr find_running(RequestId id) const;
   void take_choices();
   bool any_ready() const;
   void look_up(SequencePtr sequence);
@@ -125,6 +127,7 @@ class Scheduler {
   PromptCache& cache_;
   Store* store_;
   const SchedulerOptions options_;
+  const BlockId imported_root_;
 
   // Of the generation thread.
   std::deque<SequencePtr> queue_;
