@@ -7,12 +7,14 @@ namespace afterglow {
 Generation::Generation(
     std::shared_ptr<ModelState> model,
     GenerationRequest request,
-    bool caller_chooses
+    bool caller_chooses,
+    std::stop_token stop
 )
     : model_(std::move(model)) {
   request.sink = inbox_;
   if (caller_chooses) request.logits_sink = inbox_;
   id_ = require(model_->engine().submit(std::move(request)), "generate");
+  on_stop_.emplace(std::move(stop), Cut{this});
 }
 
 KvHistoryPtr Generation::history() {

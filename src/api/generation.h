@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,12 +33,13 @@ class Generation {
     return std::chrono::steady_clock::now() + at_most;
   }
 
-  /// Queues the request. caller_chooses: its tokens, by choose().
-  /// Throws: what Engine::submit refuses.
+  /// Queues the request. caller_chooses: its tokens, by choose(). `stop` cuts
+  /// it. Throws: what Engine::submit refuses.
   Generation(
       std::shared_ptr<ModelState> model,
       GenerationRequest request,
-      bool caller_chooses
+      bool caller_chooses,
+      std::stop_token stop
   );
   ~Generation() { cancel(FinishReason::kCancelled); }
   Generation(const Generation&) = delete;
@@ -78,9 +80,15 @@ class Generation {
     KvHistoryPtr history_;
   };
 
+  struct Cut {
+    Generation* generation;
+    void operator()() const { generation->cancel(FinishReason::kCancelled); }
+  };
+
   const std::shared_ptr<ModelState> model_;
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   RequestId id_ = 0;
+  std::optional<std::stop_callback<Cut>> on_stop_;  // goes first
 };
 
 }  // namespace afterglow

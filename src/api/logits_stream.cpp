@@ -1,5 +1,4 @@
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <variant>
@@ -32,12 +31,13 @@ class LogitsStream::Impl {
     GenerationRequest request = to_request(model, prompt, options_);
     tokens_ = request.prompt;
     generation_ = std::make_shared<Generation>(
-        model.state(), std::move(request), /*caller_chooses=*/true
+        model.state(),
+        std::move(request),
+        /*caller_chooses=*/true,
+        options_.cancel
     );
-    cancel_.emplace(options_.cancel, Cancel{generation_.get()});
   }
   ~Impl() {
-    cancel_.reset();
     // Histories that were given out may keep it.
     generation_->cancel(FinishReason::kCancelled);
   }
@@ -98,11 +98,6 @@ class LogitsStream::Impl {
   }
 
  private:
-  struct Cancel {
-    Generation* generation;
-    void operator()() const { generation->cancel(FinishReason::kCancelled); }
-  };
-
   void on(const Progress& progress) {
     cached_ = progress.cached;
     if (options_.prompt_progress_callback) {
@@ -129,7 +124,6 @@ class LogitsStream::Impl {
   std::size_t cached_ = 0;
   std::size_t computed_ = 0;  // of tokens_, those with KV
   std::shared_ptr<Generation> generation_;
-  std::optional<std::stop_callback<Cancel>> cancel_;
   std::shared_ptr<std::vector<float>> logits_;
   std::optional<Error> error_;
 };

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <stop_token>
 #include <utility>
 
 #include "afterglow/generate.h"
@@ -73,10 +72,10 @@ class TextStream::Impl {
         model.info().context_length -
             std::min(model.info().context_length, request.prompt.size())
     );
-    generation_ =
-        std::make_shared<Generation>(model.state(), std::move(request), choose);
+    generation_ = std::make_shared<Generation>(
+        model.state(), std::move(request), choose, options_.cancel
+    );
     if (choose) chooser_.emplace(options_);
-    cancel_.emplace(options_.cancel, Cancel{generation_.get()});
   }
   ~Impl() { end(); }
 
@@ -106,11 +105,6 @@ class TextStream::Impl {
   }
 
  private:
-  struct Cancel {
-    Generation* generation;
-    void operator()() const { generation->cancel(FinishReason::kCancelled); }
-  };
-
   void on(const Progress& progress) {
     so_far_.cached_tokens = progress.cached;
     if (options_.verbose) bar_.show(progress.done, progress.total);
@@ -190,7 +184,6 @@ class TextStream::Impl {
   void end() {
     over_ = true;
     bar_.clear();
-    cancel_.reset();
     // Histories that were given out may keep it.
     if (generation_) generation_->cancel(FinishReason::kCancelled);
     generation_.reset();
@@ -201,7 +194,6 @@ class TextStream::Impl {
   std::vector<Token> tokens_;  // for a chooser
   std::optional<TokenChooser> chooser_;
   std::shared_ptr<Generation> generation_;
-  std::optional<std::stop_callback<Cancel>> cancel_;
   ProgressBar bar_;
   std::size_t limit_ = 0;
   StepOutput so_far_;  // of the next output
