@@ -36,7 +36,6 @@ def mlx_flags(module: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("command", PROGRAMS)
 def test_no_flag_of_mlx_lm_is_unknown(command: str):
-    pytest.importorskip("mlx_lm")
     flags = mlx_flags(PROGRAMS[command])
     assert len(flags) > 8
     help_text = run(command, "--help").stdout
@@ -71,7 +70,6 @@ def same_flags(letter: str) -> set[str]:
 
 @pytest.mark.parametrize("command, letter", list(zip(PROGRAMS, "gpc")))
 def test_defaults_are_the_same_where_the_docs_say_so(command, letter):
-    pytest.importorskip("mlx_lm")
     flags = mlx_flags(PROGRAMS[command])
     # The installed model, as that row says.
     names = same_flags(letter) - {"--model"}

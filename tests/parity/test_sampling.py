@@ -9,11 +9,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import mlx.core as mx
 import numpy as np
 import pytest
-
-mx = pytest.importorskip("mlx.core")
-sample_utils = pytest.importorskip("mlx_lm.sample_utils")
+from mlx_lm import sample_utils
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DRIVER = Path(os.environ.get("AFTERGLOW_PROGRAM", ROOT / "build" / "afterglow"))
