@@ -92,6 +92,7 @@ class AFTERGLOW_API Prompt {
 };
 
 /// @cond
+class CacheHistory;
 class ModelState;
 /// @endcond
 
@@ -142,6 +143,10 @@ class AFTERGLOW_API Model {
   Prompt rest_of_chat_prompt(
       std::span<const Message> messages, std::string_view variables_json = {}
   ) const;
+
+  /// Throws what continuing the history would throw for it: kInvalidArgument
+  /// for another model's, kCorrupt, kUnsupported.
+  void check(const CacheHistory& history) const;
 
   /// Ends what still runs and writes the prompt cache to its directory for at
   /// most that long. False: some of it did not reach the disk; again is

@@ -222,6 +222,11 @@ TEST(CacheHistories, OfOtherModelsAreRefused) {
   });
   EXPECT_EQ(code, Code::kInvalidArgument);
   EXPECT_NE(text.find("another model's"), std::string::npos) << text;
+
+  load_tiny().check(history);
+  EXPECT_EQ(
+      refusal([&] { load(other, plain_options()).check(history); }).second, text
+  );
 }
 
 struct Computing {

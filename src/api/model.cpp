@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "afterglow/cache_history.h"
+#include "api/history_state.h"
 #include "api/model_state.h"
 #include "api/raise.h"
 #include "hub/fetch_model.h"
@@ -100,6 +102,10 @@ Prompt Model::rest_of_chat_prompt(
   return to_prompt(
       state_->engine().prepare_rest_of_chat(to_json(messages), variables_json)
   );
+}
+
+void Model::check(const CacheHistory& history) const {
+  (void)require(state_->engine().adopt(history.state()->get()));
 }
 
 bool Model::close(std::chrono::nanoseconds write_time) {

@@ -145,6 +145,12 @@ class LoadedEngine : public Engine {
     scheduler_->cancel(id, reason);
   }
 
+  Result<KvHistoryPtr> adopt(const KvHistoryPtr& history) const override {
+    if (!cacheable_) {
+      return no_histories();
+    }
+    return adopt_history(history, origin_, layout_, *pool_);
+  }
   void choose(RequestId id, TokenOut token) override {
     scheduler_->choose(id, std::move(token));
   }
@@ -310,17 +316,11 @@ class LoadedEngine : public Engine {
     return {};
   }
 
-  Status prepare_history(GenerationRequest& request) {
-    if (!cacheable_) {
-      return Error{
-          Code::kUnsupported,
-          "[engine.history] this model's KV is not determined by its tokens "
-          "alone, so there are no cache histories of it"};
-    }
+  Status prepare_history(GenerationRequest& request) const {
     if (request.history == nullptr) {
-      return {};
+      return cacheable_ ? Status() : Status(no_histories());
     }
-    auto adopted = adopt_history(request.history, origin_, layout_, *pool_);
+    auto adopted = adopt(request.history);
     if (!adopted.ok()) {
       return adopted.error();
     }
@@ -330,6 +330,13 @@ class LoadedEngine : public Engine {
       request.cache_store = false;  // blocks are named by their tokens
     }
     return {};
+  }
+
+  static Error no_histories() {
+    return {
+        Code::kUnsupported,
+        "[engine.history] this model's KV is not determined by its tokens "
+        "alone, so there are no cache histories of it"};
   }
 
   Status make_namespaces() {
@@ -413,7 +420,7 @@ class LoadedEngine : public Engine {
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_;
   std::optional<PromptPreparer> preparer_;
-  std::optional<PagePool> pool_;  // the runner's, kept alive
+  mutable std::optional<PagePool> pool_;  // the runner's, kept alive
   std::unique_ptr<PromptCache> cache_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Scheduler> scheduler_;

@@ -101,6 +101,10 @@ class Engine {
       RequestId id, FinishReason reason = FinishReason::kCancelled
   ) = 0;
 
+  /// The history in the form that requests take; submit does that, too.
+  /// Errors: those of adopt_history; kUnsupported when the model's KV is not
+  /// determined by its tokens.
+  virtual Result<KvHistoryPtr> adopt(const KvHistoryPtr& history) const = 0;
   /// The next token of a request with a logits sink that waits for it; comes
   /// back to its event sink unless it is a stop token. A request that has
   /// ended is ignored. Requires: the token is in the vocabulary.

@@ -168,6 +168,9 @@ class FakeEngine : public Engine {
     changed_.notify_all();
   }
 
+  Result<KvHistoryPtr> adopt(const KvHistoryPtr& history) const override {
+    return history;
+  }
   void choose(RequestId, TokenOut) override {}
   KvHistoryPtr history(RequestId) override { return nullptr; }
 

@@ -69,14 +69,7 @@ void ChatSession::reset() {
 void ChatSession::take_up(
     Conversation conversation, std::optional<CacheHistory> history
 ) {
-  if (history) {
-    // Whether it fits is seen where it is continued, and best right now.
-    StepOptions options;
-    options.cache_history = history;
-    generate_step(
-        model_, std::vector<Token>{history->tokens().front()}, options
-    );
-  }
+  if (history) model_.check(*history);
   conversation_ = std::move(conversation);
   history_ = std::move(history);
 }

@@ -1,8 +1,8 @@
 #include "cli/chat/last_chat.h"
 
-#include <unistd.h>
-
 #include <span>
+
+#include "store/temporary.h"
 
 namespace afterglow {
 namespace {
@@ -40,27 +40,10 @@ Result<std::optional<LastChat::Found>> LastChat::read() {
 }
 
 Status LastChat::write(const Conversation& conversation) {
-  const std::string text = to_json(conversation);
-  const std::string temporary =
-      std::string(kFile) + "." + std::to_string(::getpid());
   if (Status made = files_->make_directory(kFolder); !made.ok()) return made;
-  // One of a process of this number that was killed.
-  if (Status gone = files_->remove(temporary);
-      !gone.ok() && gone.error().code != Code::kNotFound) {
-    return gone;
-  }
-  auto file = files_->create(temporary);
-  if (!file.ok()) return file.error();
-  Status written = (*file)->write_at(0, std::as_bytes(std::span(text)));
-  if (written.ok()) written = (*file)->sync();
-  if (written.ok()) written = files_->rename(temporary, kFile);
-  if (!written.ok()) {
-    // The first error tells more.
-    [[maybe_unused]] const Status removed = files_->remove(temporary);
-    return written;
-  }
-  Status synced = files_->sync_directory(kFolder);
-  return synced.ok() ? files_->sync_directory("") : synced;
+  const Status written =
+      replace_file(*files_, kFolder, kFile, to_json(conversation));
+  return written.ok() ? files_->sync_directory("") : written;
 }
 
 }  // namespace afterglow

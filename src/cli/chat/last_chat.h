@@ -20,7 +20,7 @@ class LastChat {
     std::int64_t written_at_ns = 0;  // Unix time
   };
 
-  /// files: the directory.
+  /// files: the directory, as a store has made it.
   explicit LastChat(std::unique_ptr<FileSystem> files)
       : files_(std::move(files)) {}
 

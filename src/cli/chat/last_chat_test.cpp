@@ -15,6 +15,20 @@ Conversation saying(const std::string& answer) {
   return {"m", std::nullopt, {{"user", "a"}, {"assistant", answer}}};
 }
 
+/// With the folders that a store makes.
+class CacheDisk : public MemoryDisk {
+ public:
+  CacheDisk() {
+    const auto files = file_system();
+    for (const char* folder : {"v1", "v1/tmp"}) {
+      EXPECT_TRUE(files->make_directory(folder).ok());
+    }
+    for (const char* folder : {"v1", ""}) {
+      EXPECT_TRUE(files->sync_directory(folder).ok());
+    }
+  }
+};
+
 Conversation read_back(MemoryDisk& disk) {
   auto found = LastChat(disk.file_system()).read();
   if (!found.ok() || !*found) {
@@ -25,14 +39,14 @@ Conversation read_back(MemoryDisk& disk) {
 }
 
 TEST(LastChats, AreNotThereAtFirst) {
-  MemoryDisk disk;
+  CacheDisk disk;
   auto found = LastChat(disk.file_system()).read();
   ASSERT_TRUE(found.ok());
   EXPECT_FALSE(*found);
 }
 
 TEST(LastChats, AreTheOneWrittenLast) {
-  MemoryDisk disk;
+  CacheDisk disk;
   LastChat chat(disk.file_system());
   ASSERT_TRUE(chat.write(saying("a long answer")).ok());
   ASSERT_TRUE(chat.write(saying("b")).ok());
@@ -41,14 +55,14 @@ TEST(LastChats, AreTheOneWrittenLast) {
 }
 
 TEST(LastChats, OutliveAPowerCut) {
-  MemoryDisk disk;
+  CacheDisk disk;
   ASSERT_TRUE(LastChat(disk.file_system()).write(saying("a")).ok());
   disk.power_cut();
   EXPECT_EQ(read_back(disk), saying("a"));
 }
 
 TEST(LastChats, StayWhenTheNextCannotBeWritten) {
-  MemoryDisk disk;
+  CacheDisk disk;
   ASSERT_TRUE(LastChat(disk.file_system()).write(saying("a")).ok());
   int failures = 0;
   for (int n = 0;; ++n) {
@@ -73,7 +87,7 @@ TEST(LastChats, StayWhenTheNextCannotBeWritten) {
 }
 
 TEST(LastChats, ThatAreDamagedSayWhere) {
-  MemoryDisk disk;
+  CacheDisk disk;
   LastChat chat(disk.file_system());
   ASSERT_TRUE(chat.write(saying("a")).ok());
   auto file = disk.file_system()->open_or_create("chat/last.json");
