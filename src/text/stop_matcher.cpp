@@ -37,10 +37,12 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) {
 }
 
 std::string StopMatcher::push(std::string_view text) {
+  consumed_ = 0;
   if (stopped()) {
     return {};
   }
   for (const char byte : text) {
+    ++consumed_;
     held_.push_back(byte);
     std::size_t longest = 0;
     for (std::size_t i = 0; i < patterns_.size(); ++i) {

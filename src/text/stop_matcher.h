@@ -26,6 +26,9 @@ class StopMatcher {
   /// What was held back, when no more text comes; empty once stopped.
   std::string flush();
 
+  /// Bytes of the last push up to the stop string's end, or all of them.
+  std::size_t consumed() const { return consumed_; }
+
   bool stopped() const { return matched_.has_value(); }
   /// Which stop string was met, by its place in the list.
   std::optional<std::size_t> matched() const { return matched_; }
@@ -44,6 +47,7 @@ class StopMatcher {
   std::vector<Pattern> patterns_;
   std::string held_;
   std::optional<std::size_t> matched_;
+  std::size_t consumed_ = 0;
 };
 
 }  // namespace afterglow
