@@ -54,10 +54,16 @@ std::vector<AnswerEvent> AnswerSplitter::push(std::string_view piece) {
 std::vector<AnswerEvent> AnswerSplitter::finish() {
   std::vector<AnswerEvent> events;
   add_text(matcher_.flush(), events);
-  if (now_ == kToolCall) {
+  if (now_ == kToolCall && call_text_.empty()) {
+    events.push_back({
+        .kind = Kind::kToolCallsFailed,
+        .text = std::string(format_->start),
+        .error = "[text.tool_call] the answer ended where a call began",
+    });
+  } else if (now_ == kToolCall) {
     end_call("", events);
-    enter(kContent);
   }
+  enter(kContent);
   return events;
 }
 

@@ -144,7 +144,8 @@ std::optional<double> python_float(std::string_view text) {
 
 Json whole_if_possible(double number) {
   constexpr double kEnd = 9223372036854775808.0;
-  const bool whole = std::trunc(number) == number && std::abs(number) < kEnd;
+  const bool whole =
+      std::trunc(number) == number && number >= -kEnd && number < kEnd;
   return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
 }
 

@@ -22,8 +22,11 @@ std::size_t name_size(std::string_view text) {
 /// A name and the `>` behind it, if they are next; moves `text` behind them.
 std::optional<std::string_view> take_name(std::string_view& text) {
   const auto size = name_size(text);
+  if (size == 0) {
+    return {};
+  }
   auto rest = skip_space(text.substr(size));
-  if (size == 0 || !take_prefix(rest, ">")) {
+  if (!take_prefix(rest, ">")) {
     return {};
   }
   const auto name = text.substr(0, size);
@@ -66,9 +69,10 @@ std::optional<std::string_view> take_function(std::string_view& text) {
       text = rest;
       return name;
     }
-    // No name begins inside a bare one that is none.
+    // No name begins inside of white space or of a bare word that is none.
     const bool quoted = text.front() == '"' || text.front() == '\'';
-    text.remove_prefix(quoted ? 1 : std::max<std::size_t>(name_size(text), 1));
+    const auto size = quoted ? 1 : name_size(text) + space_size(text);
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return {};
 }
