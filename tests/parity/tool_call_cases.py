@@ -36,7 +36,8 @@ TOOLS = [
 # Texts of one parameter, for the formats that type them by schema.
 VALUES = [
     "1", " 1 ", "-7", "+7", "1_000", "007", "1.0", "1.50", "-0.5", "1e3",
-    "1e-7", "9007199254740993", "-9223372036854775808", "true", "True",
+    "1e-7", "9007199254740993", "-9223372036854775808",
+    "9223372036854775808", "+\t5", "true", "True",
     "FALSE", "yes", "0", "null", "NULL", "None", "nil", "", "two words",
     '"quoted"', "'quoted'", "[1, 2]", "[1, 'x', None]", "(1, 2)", "1, 2",
     "()", "(3)", "{}", '{"k": {"l": [true, null]}}', "{'k': 'v', 1: 2.5}",
@@ -266,6 +267,7 @@ CASES = {
         "call:f{s:<escape>a}b<escape>}",
         'call:f{s:"q"}',
         "call:f{ s : 1 , i:2}",
+        "call:f{s:<escape>x<escape>\u00e9i:1}",
         "call:\u51fd{i:1}",
     ],
     "gemma4": [

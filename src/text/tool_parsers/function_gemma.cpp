@@ -31,6 +31,15 @@ std::optional<Call> find_call(std::string_view text) {
   return {};
 }
 
+/// Bytes of the character at the start.
+std::size_t character_size(std::string_view text) {
+  std::size_t size = text.empty() ? 0 : 1;
+  while (size < text.size() && (text[size] & 0xc0) == 0x80) {
+    ++size;
+  }
+  return size;
+}
+
 }  // namespace
 
 /// call:f{number:1,text:<escape>a, b<escape>}
@@ -54,7 +63,8 @@ ToolCalls parse_function_gemma(std::string_view text, const ToolSchemas&) {
         return malformed(kFormat, "a text has no end");
       }
       arguments[key] = rest.substr(0, end);
-      rest.remove_prefix(std::min(rest.size(), end + kEscape.size() + 1));
+      rest.remove_prefix(end + kEscape.size());
+      rest.remove_prefix(character_size(rest));
       continue;
     }
     const auto value = rest.substr(0, rest.find(','));

@@ -144,9 +144,11 @@ std::optional<double> python_float(std::string_view text) {
 
 Json whole_if_possible(double number) {
   constexpr double kEnd = 9223372036854775808.0;
-  const bool whole =
-      std::trunc(number) == number && number >= -kEnd && number < kEnd;
-  return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
+  if (std::trunc(number) != number || number < -kEnd || number >= 2 * kEnd) {
+    return number;
+  }
+  return number < kEnd ? Json(static_cast<std::int64_t>(number))
+                       : Json(static_cast<std::uint64_t>(number));
 }
 
 void PythonReader::skip() {
@@ -275,7 +277,7 @@ std::optional<Json> PythonReader::word() {
 std::optional<Json> PythonReader::number() {
   auto text = rest();
   const bool negative = take_sign(text);
-  while (text.starts_with(' ')) {
+  while (text.starts_with(' ') || text.starts_with('\t')) {
     text.remove_prefix(1);
   }
   auto size = word_size(text, ".");

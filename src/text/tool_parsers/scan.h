@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-/// Finding one's way in a model's text without regular expressions: time is
-/// linear, however the text looks. Spaces and word characters are Python's, but
+/// Finding one's way in a model's text without regular expressions, so that no
+/// text, however odd, takes long. Spaces and word characters are Python's, but
 /// that every character beyond ASCII counts as a word character.
 namespace afterglow::tool_parsers {
 
