@@ -57,9 +57,11 @@ struct ToolCallFormat {
   )(std::string_view text, const ToolSchemas& schemas);
 };
 
-/// All formats. They accept, type and refuse what mlx_lm 0.32.2's parsers do;
-/// where those stop a whole answer by a stray exception or give what is no
-/// JSON, a format here refuses the call or keeps the text as a string.
+/// All formats. They accept, type and refuse what mlx_lm 0.32.2's parsers do,
+/// but for this: where those stop a whole answer by a stray exception or give
+/// what is no JSON, a format here refuses the call or keeps the text as a
+/// string; an empty list of calls is an error; every character beyond ASCII
+/// may be part of a name; in Python's notation, reserved words may be names.
 std::span<const ToolCallFormat> tool_call_formats();
 
 /// The format of that name, or null.

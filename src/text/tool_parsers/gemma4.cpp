@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "text/tool_parsers/parsers.h"
 #include "text/tool_parsers/scan.h"
 #include "text/tool_parsers/value.h"
@@ -14,29 +16,31 @@ std::size_t quoted_size(std::string_view text) {
   return end == text.npos ? 0 : end + kQuote.size();
 }
 
-/// Bytes from the brace at the start to the one that closes it; 0 when there
-/// is none. Braces in texts don't count.
-std::size_t braced_size(std::string_view text) {
-  std::size_t depth = 0;
+/// For the place of each brace that is closed, the place behind the brace that
+/// closes it; 0 for all other places. Braces in texts don't count, and no brace
+/// holds a text without an end.
+std::vector<std::size_t> brace_ends(std::string_view text) {
+  std::vector<std::size_t> ends(text.size(), 0);
+  std::vector<std::size_t> open;
   std::size_t at = 0;
   while (at < text.size()) {
-    const char c = text[at];
     if (text.substr(at).starts_with(kQuote)) {
       const auto size = quoted_size(text.substr(at));
       if (size == 0) {
-        return 0;
+        open.clear();
       }
-      at += size;
+      at += std::max(size, kQuote.size());
       continue;
     }
-    ++at;
-    if (c == '{') {
-      ++depth;
-    } else if (c == '}' && --depth == 0) {
-      return at;
+    if (text[at] == '{') {
+      open.push_back(at);
+    } else if (text[at] == '}' && !open.empty()) {
+      ends[open.back()] = at + 1;
+      open.pop_back();
     }
+    ++at;
   }
-  return 0;
+  return ends;
 }
 
 /// Arguments as JSON text: texts in JSON's quotes, and keys that follow a
@@ -73,23 +77,20 @@ std::string to_json(std::string_view text) {
 ToolCalls parse_gemma4(std::string_view text, const ToolSchemas&) {
   constexpr std::string_view kMark = "call:";
   std::vector<ToolCall> calls;
+  const auto ends = brace_ends(text);
   for (auto at = text.find(kMark); at != text.npos; at = text.find(kMark, at)) {
     at += kMark.size();
     const auto name = text.substr(at, word_size(text.substr(at), "-"));
     const auto begin = at + name.size();
-    if (name.empty() || !text.substr(begin).starts_with('{')) {
+    if (name.empty() || begin == text.size() || ends[begin] == 0) {
       continue;
     }
-    const auto size = braced_size(text.substr(begin));
-    if (size == 0) {
-      continue;
-    }
-    const auto arguments = parse_json(to_json(text.substr(begin, size)));
+    at = ends[begin];
+    const auto arguments = parse_json(to_json(text.substr(begin, at - begin)));
     if (!arguments) {
       return malformed(kFormat, "the arguments are not in its notation");
     }
     calls.push_back(make_call(name, *arguments));
-    at = begin + size;
   }
   if (calls.empty()) {
     return malformed(kFormat, "there is no call:name{...}");

@@ -175,12 +175,11 @@ bool PythonReader::take(char c) {
   return found;
 }
 
-bool PythonReader::at_end() {
-  const auto depth = depth_;
-  depth_ = 1;
-  skip();
-  depth_ = depth;
-  return at_ == text_.size();
+bool PythonReader::at_end() const {
+  PythonReader rest = *this;
+  rest.open();
+  rest.skip();
+  return rest.at_ == text_.size();
 }
 
 std::optional<std::string> PythonReader::name(bool dots) {

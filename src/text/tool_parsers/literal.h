@@ -42,7 +42,7 @@ class PythonReader {
   /// A name; with `dots`, names joined by dots.
   std::optional<std::string> name(bool dots);
   /// Whether only white space and comments are left.
-  bool at_end();
+  bool at_end() const;
   /// While brackets are open, line ends are white space.
   void open() { ++depth_; }
   void close() { --depth_; }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "text/tool_parsers/literal.h"
 #include "text/tool_parsers/parsers.h"
 #include "text/tool_parsers/scan.h"
