@@ -154,9 +154,11 @@ Json whole_if_possible(double number) {
 void PythonReader::skip() {
   while (at_ < text_.size()) {
     const char c = text_[at_];
+    const bool line_end = c == '\n' || c == '\r';
+    const bool space = c == ' ' || c == '\t' || c == '\f';
     if (c == '#') {
       at_ = std::min(text_.find('\n', at_), text_.size());
-    } else if (c == ' ' || c == '\t' || c == '\f' || (depth_ > 0 && (c == '\n' || c == '\r'))) {
+    } else if (space || (line_end && depth_ > 0)) {
       ++at_;
     } else {
       return;

@@ -31,6 +31,10 @@ const char* type_of(const Json& value) {
   }
 }
 
+bool joins_schemas(std::string_view key) {
+  return key == "anyOf" || key == "oneOf" || key == "allOf";
+}
+
 void add_types(const Json& schema, Types& types) {
   if (!schema.is_object()) {
     types.insert("string");
@@ -50,7 +54,7 @@ void add_types(const Json& schema, Types& types) {
       for (const auto& choice : value) {
         found.insert(type_of(choice));
       }
-    } else if ((key == "anyOf" || key == "oneOf" || key == "allOf") && value.is_array()) {
+    } else if (joins_schemas(key) && value.is_array()) {
       for (const auto& choice : value) {
         add_types(choice, found);
       }
