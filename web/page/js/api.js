@@ -1,0 +1,117 @@
+// Calls of the server, at the address the page came from.
+
+const kKey = "afterglow.api-key";
+
+/** An answer that is no success. status 0: the server was not reached. */
+export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {number} status
+   */
+  constructor(message, status) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+  }
+}
+
+/** @returns {string} */
+export function apiKey() {
+  return sessionStorage.getItem(kKey) ?? localStorage.getItem(kKey) ?? "";
+}
+
+/** @returns {boolean} */
+export function apiKeyIsRemembered() {
+  return localStorage.getItem(kKey) !== null;
+}
+
+/**
+ * @param {string} key empty: none
+ * @param {boolean} remember beyond this tab
+ */
+export function setApiKey(key, remember) {
+  sessionStorage.removeItem(kKey);
+  localStorage.removeItem(kKey);
+  if (key) (remember ? localStorage : sessionStorage).setItem(kKey, key);
+}
+
+/**
+ * Errors: throws ApiError with the server's message; AbortError when aborted.
+ * @param {string} path relative to the page
+ * @param {{method?: string, body?: unknown, signal?: AbortSignal}} [options]
+ * @returns {Promise<Response>}
+ */
+export async function call(path, { method = "GET", body, signal } = {}) {
+  /** @type {Record<string, string>} */
+  const headers = {};
+  if (apiKey()) headers["Authorization"] = `Bearer ${apiKey()}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  /** @type {Response} */
+  let response;
+  try {
+    response = await fetch(new URL(path, document.baseURI), {
+      method,
+      headers,
+      cache: "no-store",
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: signal ?? null,
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError("The server cannot be reached. Is it running?", 0);
+  }
+  if (!response.ok) throw await failure(response);
+  return response;
+}
+
+/**
+ * @param {Response} response
+ * @returns {Promise<ApiError>}
+ */
+async function failure(response) {
+  const text = await response.text();
+  let message = `The server answered with status ${response.status}.`;
+  try {
+    message = JSON.parse(text).error.message ?? message;
+  } catch {
+    // Not the server's own answer: perhaps a proxy's. The status must do.
+  }
+  if (response.status === 401) {
+    message += " Set the API key in the settings.";
+  }
+  return new ApiError(message, response.status);
+}
+
+/** @returns {Promise<ModelInfo[]>} */
+export async function models() {
+  return (await (await call("v1/models")).json()).data;
+}
+
+/** @returns {Promise<CacheReport>} */
+export async function cacheReport() {
+  return (await call("v1/cache")).json();
+}
+
+/**
+ * @param {string} id
+ * @param {boolean} pinned
+ * @returns {Promise<CacheEntry>}
+ */
+export async function setPinned(id, pinned) {
+  const path = pinned ? "v1/cache/pin" : "v1/cache/unpin";
+  return (await call(path, { method: "POST", body: { id } })).json();
+}
+
+/**
+ * @param {string} [id] without: all entries
+ * @returns {Promise<{entries: number, blocks: number}>}
+ */
+export async function removeEntries(id) {
+  const body = id === undefined ? undefined : { id };
+  return (await call("v1/cache", { method: "DELETE", body })).json();
+}
+
+/** @returns {Promise<string>} Prometheus' text format */
+export async function metricsText() {
+  return (await call("metrics")).text();
+}

@@ -1,0 +1,208 @@
+// One row of the cache's tree.
+
+import { h } from "./dom.js";
+import { ago, bytes, count, counted, seconds } from "./format.js";
+
+/**
+ * @typedef {import("./cache-tree.js").TreeNode} TreeNode
+ * @typedef {{pin: (entry: CacheEntry) => void,
+ *   remove: (entry: CacheEntry) => void,
+ *   toggle: (node: TreeNode) => void}} RowActions
+ */
+
+/** Deeper rows are indented no further. */
+const kMostIndent = 6;
+
+/** @type {Record<EntryType, string>} */
+const kTypes = {
+  system: "System prompt",
+  user: "Up to a user's message",
+  assistant: "With its answer",
+};
+
+/**
+ * @param {TreeNode} node
+ * @param {number} level from 1
+ * @param {boolean} open
+ * @param {CacheReport} report
+ * @param {RowActions} on
+ * @returns {HTMLElement}
+ */
+export function cacheRow(node, level, open, report, on) {
+  const { entry, children } = node;
+  const row = h(
+    "div",
+    {
+      role: "row",
+      class: entry ? "row" : "row prefix",
+      tabindex: -1,
+      "aria-level": level,
+      "aria-expanded": children.length > 0 ? String(open) : null,
+      "data-key": node.key,
+    },
+    nameCell(node, open, on),
+    ...(entry ? cells(entry, report) : prefixCells(node)),
+    actions(entry, on),
+  );
+  row.style.setProperty("--level", String(Math.min(level - 1, kMostIndent)));
+  return row;
+}
+
+/**
+ * @param {TreeNode} node
+ * @param {boolean} open
+ * @param {RowActions} on
+ * @returns {HTMLElement}
+ */
+function nameCell(node, open, on) {
+  const { entry, children } = node;
+  const twisty =
+    children.length > 0
+      ? h(
+          "span",
+          {
+            class: open ? "twisty open" : "twisty",
+            "aria-hidden": "true",
+            onclick: () => on.toggle(node),
+          },
+          "▸",
+        )
+      : h("span", { class: "twisty", "aria-hidden": "true" });
+  const name = entry ? kTypes[entry.type] : "Shared prefix";
+  const id = entry?.id.slice(0, 8);
+  return h(
+    "div",
+    { role: "gridcell", class: "name" },
+    twisty,
+    h(
+      "span",
+      {},
+      h("span", { class: "type" }, name),
+      " ",
+      id && h("code", { title: entry?.id }, id),
+    ),
+  );
+}
+
+/**
+ * @param {CacheEntry} entry
+ * @param {CacheReport} report
+ * @returns {HTMLElement[]}
+ */
+function cells(entry, report) {
+  const age = Date.now() / 1000 - entry.last_use;
+  const used = new Date(entry.last_use * 1000).toLocaleString();
+  const expiry =
+    entry.ttl_seconds === null || entry.pinned
+      ? used
+      : `${used}; expires ${seconds(entry.ttl_seconds)} after its last use`;
+  return [
+    cell("Tokens", count(entry.tokens)),
+    cell("Size", ...sizeOf(entry, report)),
+    cell("Tier", ...tierOf(entry, report)),
+    cell("Used", ago(Math.max(0, age)), expiry),
+    cell("Hits", count(entry.hits)),
+  ];
+}
+
+/**
+ * @param {TreeNode} node
+ * @returns {HTMLElement[]}
+ */
+function prefixCells(node) {
+  return [
+    cell("Tokens", ""),
+    cell("Size", counted(node.blocks, "block")),
+    cell("Tier", ""),
+    cell("Used", ""),
+    cell("Hits", ""),
+  ];
+}
+
+/**
+ * @param {CacheEntry} entry
+ * @param {CacheReport} report
+ * @returns {[string, string]} text, explanation
+ */
+function sizeOf(entry, { ram, disk }) {
+  const blocks = counted(entry.blocks, "block");
+  if (entry.bytes !== undefined) return [bytes(entry.bytes), blocks];
+  const each =
+    ram.blocks > 0
+      ? ram.bytes / ram.blocks
+      : (disk?.bytes ?? 0) / (disk?.blocks || 1);
+  if (each === 0) return [blocks, ""];
+  const note = `${blocks} of about ${bytes(each)}, shared with other entries`;
+  return [`≈ ${bytes(entry.blocks * each)}`, note];
+}
+
+/**
+ * Where the entry's blocks lie, as far as it follows from what is known.
+ * @param {CacheEntry} entry
+ * @param {CacheReport} report
+ * @returns {[string, string]} text, explanation
+ */
+function tierOf(entry, { ram, disk }) {
+  const { ram_blocks: inRam, disk_blocks: onDisk, blocks } = entry;
+  if (inRam !== undefined && onDisk !== undefined) {
+    const parts = [];
+    if (inRam > 0) parts.push(inRam < blocks ? "part memory" : "memory");
+    if (onDisk > 0) parts.push(onDisk < blocks ? "part disk" : "disk");
+    const note = `${inRam} of ${blocks} in memory, ${onDisk} on disk`;
+    return [parts.join(", ") || "none", note];
+  }
+  if (!disk || disk.blocks === 0) return ["memory", ""];
+  if (ram.blocks === 0) return ["disk", ""];
+  return ["not told", "This server does not tell where an entry's blocks lie."];
+}
+
+/**
+ * @param {string} column
+ * @param {string} text
+ * @param {string} [title]
+ * @returns {HTMLElement}
+ */
+function cell(column, text, title = "") {
+  const attributes = { role: "gridcell", "data-column": column };
+  return h("div", { ...attributes, title: title || null }, text);
+}
+
+/**
+ * @param {CacheEntry | null} entry
+ * @param {RowActions} on
+ * @returns {HTMLElement}
+ */
+function actions(entry, on) {
+  const of = { role: "gridcell", class: "actions" };
+  if (!entry) return h("div", of);
+  const name = `${kTypes[entry.type]}, ${counted(entry.tokens, "token")}`;
+  return h(
+    "div",
+    of,
+    h(
+      "button",
+      {
+        type: "button",
+        class: "quiet",
+        tabindex: -1,
+        "data-action": "pin",
+        "aria-pressed": String(entry.pinned),
+        "aria-label": `Pinned: ${name}`,
+        onclick: () => on.pin(entry),
+      },
+      entry.pinned ? "Unpin" : "Pin",
+    ),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "quiet danger",
+        tabindex: -1,
+        "data-action": "delete",
+        "aria-label": `Delete: ${name}`,
+        onclick: () => on.remove(entry),
+      },
+      "Delete",
+    ),
+  );
+}

@@ -1,0 +1,153 @@
+// The view of what the server does now: rates from its counters.
+
+import { ApiError, metricsText } from "./api.js";
+import { byId, h } from "./dom.js";
+import { count, rate, seconds } from "./format.js";
+import { Graph } from "./graph.js";
+import { parseMetrics } from "./metrics.js";
+import { Series } from "./series.js";
+
+const kEveryMs = 1000;
+const kSeconds = 300;
+const kTableRows = 10;
+
+const kGenerated = "afterglow_generated_tokens_total";
+const kPrompt = (/** @type {string} */ source) =>
+  `afterglow_prompt_tokens_total{source="${source}"}`;
+
+/** The layers of the graphs; also the columns of the table. */
+const kSpeed = [{ name: "generated", label: "Generated", tier: "generated" }];
+const kTiers = [
+  { name: "ram", label: "From memory", tier: "ram" },
+  { name: "disk", label: "From disk", tier: "disk" },
+  { name: "computed", label: "Computed", tier: "computed" },
+];
+
+export class LiveView {
+  constructor() {
+    this.series_ = new Series(
+      {
+        generated: kGenerated,
+        ram: kPrompt("ram"),
+        disk: kPrompt("disk"),
+        computed: kPrompt("computed"),
+      },
+      kSeconds,
+    );
+    const place = (/** @type {string} */ id) => byId(id, HTMLElement);
+    this.graphs_ = [
+      new Graph(
+        place("graph-speed"),
+        "Tokens generated per second",
+        kSpeed,
+        kSeconds,
+      ),
+      new Graph(
+        place("graph-tiers"),
+        "Prompt tokens per second by where they came from",
+        kTiers,
+        kSeconds,
+      ),
+    ];
+    this.pause_ = byId("live-pause", HTMLButtonElement);
+    this.pause_.addEventListener("click", () => this.setPaused_(!this.paused_));
+    this.paused_ = false;
+    this.timer_ = 0;
+  }
+
+  show() {
+    this.hide();
+    this.poll_();
+    this.timer_ = setInterval(() => {
+      if (document.hidden || this.paused_) this.series_.pause();
+      else this.poll_();
+    }, kEveryMs);
+  }
+
+  hide() {
+    clearInterval(this.timer_);
+    this.series_.pause();
+  }
+
+  /** @param {boolean} paused */
+  setPaused_(paused) {
+    this.paused_ = paused;
+    this.pause_.textContent = paused ? "Go on" : "Pause";
+  }
+
+  async poll_() {
+    const error = byId("live-error", HTMLElement);
+    try {
+      const samples = parseMetrics(await metricsText());
+      this.series_.read(performance.now() / 1000, samples);
+      error.hidden = true;
+      this.draw_(samples);
+    } catch (reason) {
+      if (!(reason instanceof ApiError)) throw reason;
+      this.series_.pause();
+      error.textContent = reason.message;
+      error.hidden = false;
+    }
+  }
+
+  /** @param {Map<string, number>} samples */
+  draw_(samples) {
+    byId("live-tiles", HTMLElement).replaceChildren(...tiles(samples));
+    for (const graph of this.graphs_) graph.draw(this.series_.samples);
+    const latest = this.series_.samples.slice(-kTableRows).reverse();
+    const end = latest[0]?.at ?? 0;
+    const rows = latest.map(({ at, values }) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, `${Math.round(end - at)} s ago`),
+        ...[...kSpeed, ...kTiers].map(({ name }) =>
+          h("td", {}, rate(values[name] ?? 0)),
+        ),
+      ),
+    );
+    byId("live-rows", HTMLElement).replaceChildren(...rows);
+  }
+}
+
+/**
+ * @param {Map<string, number>} samples
+ * @returns {HTMLElement[]}
+ */
+function tiles(samples) {
+  const of = (/** @type {string} */ name) =>
+    samples.get(`afterglow_${name}`) ?? 0;
+  const reused =
+    (samples.get(kPrompt("ram")) ?? 0) + (samples.get(kPrompt("disk")) ?? 0);
+  const all = reused + (samples.get(kPrompt("computed")) ?? 0);
+  const share = all === 0 ? "–" : `${Math.round((100 * reused) / all)} %`;
+  const price = of("prefill_seconds_per_token");
+  return [
+    tile("Running", count(of("requests_running")), "requests"),
+    tile("Waiting", count(of("requests_queued")), "requests"),
+    tile("Reused", share, `of ${count(all)} prompt tokens`),
+    tile(
+      "Time saved",
+      `≈ ${seconds(of("prefill_seconds_saved_total"))}`,
+      price > 0
+        ? `tokens reused × ${seconds(price)} measured for one`
+        : "once the server measured a prompt",
+    ),
+  ];
+}
+
+/**
+ * @param {string} title
+ * @param {string} figure
+ * @param {string} note
+ * @returns {HTMLElement}
+ */
+function tile(title, figure, note) {
+  return h(
+    "div",
+    { class: "card" },
+    h("h3", {}, title),
+    h("p", { class: "figure" }, figure),
+    h("p", { class: "note" }, note),
+  );
+}

@@ -1,0 +1,85 @@
+// Where an answer's prompt came from, and the time that saved.
+
+import { counted, seconds } from "./format.js";
+
+/** Fewer computed tokens than this tell little about the price of one. */
+const kEnough = 64;
+
+/**
+ * What a prompt token costs: measured on this answer where it computed enough
+ * of them, else what the server measured lately.
+ * @param {Timings} timings
+ * @param {number | undefined} serverSeconds per token; 0, undefined: unknown
+ * @returns {Price | null}
+ */
+export function priceOf(timings, serverSeconds) {
+  if (timings.prompt_n >= kEnough && timings.prompt_ms > 0) {
+    const price = timings.prompt_ms / 1000 / timings.prompt_n;
+    return { seconds: price, source: "answer" };
+  }
+  if (serverSeconds) return { seconds: serverSeconds, source: "server" };
+  return null;
+}
+
+/**
+ * @param {Usage} usage
+ * @param {Timings} timings
+ * @param {Price | null} price
+ * @returns {Origin}
+ */
+export function originOf(usage, timings, price) {
+  const cached = timings.cache_ram_n + timings.cache_disk_n;
+  return {
+    ram: timings.cache_ram_n,
+    disk: timings.cache_disk_n,
+    computed: Math.max(0, usage.prompt_tokens - cached),
+    restoreMs: timings.restore_ms,
+    promptMs: timings.prompt_ms,
+    generated: usage.completion_tokens,
+    tokensPerSecond: timings.predicted_per_second,
+    price,
+  };
+}
+
+/**
+ * Seconds the cache saved: its tokens at that price, less what reading them
+ * took. Negative where computing had been faster; null where the price is not
+ * known.
+ * @param {Origin} origin
+ * @returns {number | null}
+ */
+export function savedSeconds(origin) {
+  const reused = origin.ram + origin.disk;
+  if (reused === 0) return 0;
+  if (!origin.price) return null;
+  return reused * origin.price.seconds - origin.restoreMs / 1000;
+}
+
+/**
+ * How savedSeconds came about, in words.
+ * @param {Origin} origin
+ * @returns {string}
+ */
+export function explainSaved(origin) {
+  const reused = origin.ram + origin.disk;
+  if (reused === 0) {
+    return "Nothing of this prompt was in the cache, so nothing was saved.";
+  }
+  if (!origin.price) {
+    return (
+      "The server has not yet measured what computing a prompt token takes, " +
+      "so the time saved is not known."
+    );
+  }
+  const price = seconds(origin.price.seconds);
+  const measured =
+    origin.price.source === "answer"
+      ? "measured on the rest of this prompt"
+      : "measured by the server on recent prompts";
+  return (
+    `Estimate: ${counted(reused, "token")} reused × ${price} to compute one ` +
+    `(${measured}) − ${seconds(origin.restoreMs / 1000)} spent reading the ` +
+    "cache. The cost of a token grows with the length of the prompt, which " +
+    "this leaves out."
+  );
+}
