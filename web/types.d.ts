@@ -37,8 +37,12 @@ interface CacheEntry {
   last_use: number;
   pinned: boolean;
   ttl_seconds: number | null;
-  /** Ids of the blocks from the root on. Servers may leave it out. */
-  path?: string[];
+  /**
+   * The place among the entries in the order of their tokens, and how many of
+   * them it shares with the one before. Servers may leave them out.
+   */
+  order?: number;
+  shared_tokens?: number;
   /** Blocks in memory, on disk, and bytes. Servers may leave them out. */
   ram_blocks?: number;
   disk_blocks?: number;

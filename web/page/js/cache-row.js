@@ -16,8 +16,8 @@ const kMostIndent = 6;
 /** @type {Record<EntryType, string>} */
 const kTypes = {
   system: "System prompt",
-  user: "Up to a user's message",
-  assistant: "With its answer",
+  user: "Prompt",
+  assistant: "Prompt and answer",
 };
 
 /**
@@ -111,8 +111,8 @@ function cells(entry, report) {
  */
 function prefixCells(node) {
   return [
-    cell("Tokens", ""),
-    cell("Size", counted(node.blocks, "block")),
+    cell("Tokens", count(node.tokens)),
+    cell("Size", ""),
     cell("Tier", ""),
     cell("Used", ""),
     cell("Hits", ""),

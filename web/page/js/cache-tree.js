@@ -1,91 +1,87 @@
 // Cache entries as a tree by shared prefix.
 
 /**
- * A part of the tree: an entry, or a prefix that several share and none ends
- * with (entry: null). blocks: from the root on.
- * @typedef {{key: string, entry: CacheEntry | null, blocks: number,
+ * An entry, or a prefix that several share and none is (entry: null).
+ * tokens: its length from the beginning.
+ * @typedef {{key: string, entry: CacheEntry | null, tokens: number,
  *   children: TreeNode[]}} TreeNode
  */
 
-/**
- * One block on the way from the root, and the entries that end in it.
- * @typedef {{key: string, entries: CacheEntry[], steps: Map<string, Step>,
- *   depth: number}} Step
- */
+/** @typedef {{entry: CacheEntry, shared: number}} Ordered */
 
 /**
- * The trees of all entries. Where the server tells an entry's path, all
- * prefixes are seen; else only those that end within the same block.
+ * The trees of all entries: a child begins with all of its parent's tokens.
+ * Where the server does not tell what entries share, only those that end in
+ * the same block are known to.
  * @param {CacheEntry[]} entries
  * @returns {TreeNode[]} the one used last first, also among siblings
  */
 export function treeOf(entries) {
-  /** @type {Step} */
-  const root = { key: "", entries: [], steps: new Map(), depth: 0 };
-  for (const entry of entries) {
-    const last = entry.id.split(":")[0] ?? entry.id;
-    stepTo(root, entry.path ?? [last]).entries.push(entry);
-  }
-  return sorted([...root.steps.values()].flatMap(grow));
-}
-
-/**
- * @param {Step} root
- * @param {string[]} path
- * @returns {Step}
- */
-function stepTo(root, path) {
-  let at = root;
-  for (const id of path) {
-    let next = at.steps.get(id);
-    if (!next) {
-      const key = `${at.key}/${id}`;
-      next = { key, entries: [], steps: new Map(), depth: at.depth + 1 };
-      at.steps.set(id, next);
+  /** @type {TreeNode} */
+  const root = { key: "", entry: null, tokens: 0, children: [] };
+  const open = [root]; // from the root to the entry before
+  for (const { entry, shared } of inOrder(entries)) {
+    /** @type {TreeNode | undefined} */
+    let fork;
+    while ((open.at(-1)?.tokens ?? 0) > shared) fork = open.pop();
+    let parent = open.at(-1) ?? root;
+    if (fork && parent.tokens < shared) {
+      const key = `${fork.key}/${shared}`;
+      parent.children.pop();
+      const prefix = { key, entry: null, tokens: shared, children: [fork] };
+      parent.children.push(prefix);
+      open.push(prefix);
+      parent = prefix;
     }
-    at = next;
+    const { id, tokens } = entry;
+    /** @type {TreeNode} */
+    const node = { key: id, entry, tokens, children: [] };
+    parent.children.push(node);
+    open.push(node);
   }
-  return at;
+  sort(root);
+  return root.children;
 }
 
 /**
- * @param {Step} step
- * @returns {TreeNode[]}
+ * Whether the server tells what entries share.
+ * @param {CacheEntry[]} entries
+ * @returns {boolean}
  */
-function grow(step) {
-  // A chain of blocks without entries or forks is one step.
-  while (step.entries.length === 0 && step.steps.size === 1) {
-    const only = [...step.steps.values()][0];
-    if (only) step = only;
-  }
-  const below = sorted([...step.steps.values()].flatMap(grow));
-  if (step.entries.length === 0) {
-    const { key, depth } = step;
-    return [{ key, entry: null, blocks: depth, children: below }];
-  }
-  // Entries that end in the same block: each begins with the shorter ones.
-  const byLength = [...step.entries].sort((a, b) => b.tokens - a.tokens);
-  let children = below;
-  for (const entry of byLength) {
-    const node = { key: entry.id, entry, blocks: entry.blocks, children };
-    children = [node];
-  }
-  return children;
+export function sharingIsTold(entries) {
+  return entries.every((entry) => entry.shared_tokens !== undefined);
 }
 
 /**
+ * The entries in the order of their tokens, each with the number of tokens it
+ * shares with the one before.
+ * @param {CacheEntry[]} entries
+ * @returns {Ordered[]}
+ */
+function inOrder(entries) {
+  if (sharingIsTold(entries)) {
+    return [...entries]
+      .sort((a, b) => (a.order ?? 0) - (b.order ?? 0))
+      .map((entry) => ({ entry, shared: entry.shared_tokens ?? 0 }));
+  }
+  const block = (/** @type {CacheEntry} */ entry) => entry.id.split(":")[0];
+  const sorted = [...entries].sort((a, b) =>
+    block(a) === block(b) ? a.tokens - b.tokens : a.id < b.id ? -1 : 1,
+  );
+  return sorted.map((entry, at) => {
+    const before = sorted[at - 1];
+    const same = before && block(before) === block(entry);
+    return { entry, shared: same ? before.tokens : 0 };
+  });
+}
+
+/**
+ * Sorts what is below.
  * @param {TreeNode} node
  * @returns {number} Unix time of the last use of it or what is below
  */
-export function lastUse(node) {
-  const own = node.entry?.last_use ?? 0;
-  return Math.max(own, ...node.children.map(lastUse));
-}
-
-/**
- * @param {TreeNode[]} nodes
- * @returns {TreeNode[]}
- */
-function sorted(nodes) {
-  return nodes.sort((a, b) => lastUse(b) - lastUse(a));
+function sort(node) {
+  const uses = new Map(node.children.map((child) => [child, sort(child)]));
+  node.children.sort((a, b) => (uses.get(b) ?? 0) - (uses.get(a) ?? 0));
+  return Math.max(node.entry?.last_use ?? 0, ...uses.values());
 }

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { cacheRow } from "./cache-row.js";
 import { cacheSummary } from "./cache-summary.js";
-import { treeOf } from "./cache-tree.js";
+import { sharingIsTold, treeOf } from "./cache-tree.js";
 import { confirmed } from "./confirm.js";
 import { announce, byId } from "./dom.js";
 import { counted } from "./format.js";
@@ -78,8 +78,8 @@ export class CacheView {
     byId("cache-empty", HTMLElement).hidden = !none;
     byId("cache-tree", HTMLElement).hidden = none;
     byId("cache-clear", HTMLButtonElement).disabled = none;
-    const told = report.entries.every((entry) => entry.path !== undefined);
-    byId("cache-path-note", HTMLElement).hidden = none || told;
+    const told = sharingIsTold(report.entries);
+    byId("cache-sharing-note", HTMLElement).hidden = told;
   }
 
   /**

@@ -56,7 +56,9 @@ export function seconds(value) {
  * @returns {string}
  */
 export function ago(value) {
-  return value < 2 ? "just now" : `${seconds(Math.floor(value))} ago`;
+  if (value < 2) return "just now";
+  const text = value < 10 ? `${Math.floor(value)} s` : seconds(value);
+  return `${text} ago`;
 }
 
 /**

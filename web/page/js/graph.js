@@ -1,4 +1,4 @@
-// A graph of rates over the last minutes, drawn as SVG: areas on each other.
+// A graph of rates over the last minutes, drawn as SVG: boxes on each other.
 
 import { h, svg } from "./dom.js";
 import { rate } from "./format.js";
@@ -41,12 +41,12 @@ export class Graph {
   /** @param {Sample[]} samples */
   draw(samples) {
     this.samples_ = samples;
-    const width = Math.max(240, Math.floor(this.place_.clientWidth));
+    const width = Math.max(240, this.image_.clientWidth);
     const sums = samples.map((sample) => this.stack_(sample).at(-1) ?? 0);
     const top = niceCeiling(Math.max(1, ...sums));
     const end = samples.at(-1)?.at ?? 0;
     const x = (/** @type {number} */ at) =>
-      width - ((end - at) / this.seconds_) * (width - kLeft);
+      Math.max(kLeft, width - ((end - at) / this.seconds_) * (width - kLeft));
     const y = (/** @type {number} */ value) =>
       kHeight - kBottom - (value / top) * (kHeight - kBottom - kTop);
     this.image_.setAttribute("viewBox", `0 0 ${width} ${kHeight}`);
@@ -74,21 +74,18 @@ export class Graph {
    * @param {number} layer
    * @param {(at: number) => number} x
    * @param {(value: number) => number} y
-   * @returns {string} a path along its upper edge and back along its lower
+   * @returns {string} a path: one box for each sample, as it is a mean
    */
   area_(samples, layer, x, y) {
-    if (samples.length < 2) return "";
-    /** @type {string[]} */
-    const upper = [];
-    /** @type {string[]} */
-    const lower = [];
-    for (const sample of samples) {
-      const edges = this.stack_(sample);
-      const at = x(sample.at).toFixed(1);
-      upper.push(`${at} ${y(edges[layer] ?? 0).toFixed(1)}`);
-      lower.unshift(`${at} ${y(edges[layer - 1] ?? 0).toFixed(1)}`);
-    }
-    return `M${upper.join("L")}L${lower.join("L")}Z`;
+    return samples
+      .map((sample) => {
+        const edges = this.stack_(sample);
+        const [left, right] = [x(sample.from), x(sample.at)].map(fixed);
+        const upper = fixed(y(edges[layer] ?? 0));
+        const lower = fixed(y(edges[layer - 1] ?? 0));
+        return `M${left} ${lower}V${upper}H${right}V${lower}Z`;
+      })
+      .join("");
   }
 
   /**
@@ -130,4 +127,12 @@ export class Graph {
     const most = rate(Math.max(...sums));
     return `${this.title_}: now ${rate(sums.at(-1) ?? 0)}, at most ${most}`;
   }
+}
+
+/**
+ * @param {number} value
+ * @returns {string}
+ */
+function fixed(value) {
+  return value.toFixed(1);
 }

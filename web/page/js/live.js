@@ -7,7 +7,7 @@ import { Graph } from "./graph.js";
 import { parseMetrics } from "./metrics.js";
 import { Series } from "./series.js";
 
-const kEveryMs = 1000;
+const kEveryMs = 2000;
 const kSeconds = 300;
 const kTableRows = 10;
 
@@ -52,21 +52,27 @@ export class LiveView {
     this.pause_ = byId("live-pause", HTMLButtonElement);
     this.pause_.addEventListener("click", () => this.setPaused_(!this.paused_));
     this.paused_ = false;
-    this.timer_ = 0;
+    this.shown_ = false;
+    /** @type {Map<string, number>} */
+    this.counts_ = new Map();
   }
 
-  show() {
-    this.hide();
+  /** Reads the counters from now on, so that the graphs have a past. */
+  start() {
     this.poll_();
-    this.timer_ = setInterval(() => {
+    setInterval(() => {
       if (document.hidden || this.paused_) this.series_.pause();
       else this.poll_();
     }, kEveryMs);
   }
 
+  show() {
+    this.shown_ = true;
+    this.draw_();
+  }
+
   hide() {
-    clearInterval(this.timer_);
-    this.series_.pause();
+    this.shown_ = false;
   }
 
   /** @param {boolean} paused */
@@ -78,10 +84,10 @@ export class LiveView {
   async poll_() {
     const error = byId("live-error", HTMLElement);
     try {
-      const samples = parseMetrics(await metricsText());
-      this.series_.read(performance.now() / 1000, samples);
+      this.counts_ = parseMetrics(await metricsText());
+      this.series_.read(performance.now() / 1000, this.counts_);
       error.hidden = true;
-      this.draw_(samples);
+      this.draw_();
     } catch (reason) {
       if (!(reason instanceof ApiError)) throw reason;
       this.series_.pause();
@@ -90,9 +96,9 @@ export class LiveView {
     }
   }
 
-  /** @param {Map<string, number>} samples */
-  draw_(samples) {
-    byId("live-tiles", HTMLElement).replaceChildren(...tiles(samples));
+  draw_() {
+    if (!this.shown_) return;
+    byId("live-tiles", HTMLElement).replaceChildren(...tiles(this.counts_));
     for (const graph of this.graphs_) graph.draw(this.series_.samples);
     const latest = this.series_.samples.slice(-kTableRows).reverse();
     const end = latest[0]?.at ?? 0;

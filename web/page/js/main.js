@@ -53,6 +53,7 @@ startSettings(() => {
   route();
 });
 new Chat().start();
+live.start();
 addEventListener("hashchange", route);
 route();
 refreshStatus();

@@ -14,7 +14,7 @@ import { parseInline } from "./markdown-inline.js";
  */
 
 const kFence = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
-const kHeading = /^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$/;
+const kHeading = /^ {0,3}(#{1,6})\s+(.*)$/;
 const kRule = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
 const kItem = /^( {0,3})([-*+]|\d{1,9}[.)])(\s+|$)(.*)$/;
 const kQuote = /^ {0,3}>/;
@@ -47,7 +47,8 @@ function parseBlocks(lines, depth) {
       at = readCode(lines, at, blocks);
     } else if (heading) {
       const level = (heading[1] ?? "").length;
-      const content = parseInline(heading[2] ?? "");
+      const text = (heading[2] ?? "").trim().replace(/(?:^|\s)#+$/, "");
+      const content = parseInline(text.trimEnd());
       blocks.push({ kind: "heading", level, content });
       ++at;
     } else if (kRule.test(line)) {
@@ -124,9 +125,10 @@ function readList(lines, at, blocks, depth) {
       const line = lines[at] ?? "";
       const indent = line.length - line.trimStart().length;
       if (line.trim() === "") {
-        const next = lines.slice(at).find((later) => later.trim() !== "");
-        if (!next || next.length - next.trimStart().length < 2) break;
+        const next = filled(lines, at);
+        if (!/^ {2}/.test(lines[next] ?? "")) break;
         inner.push("");
+        at = next - 1;
       } else if (indent >= 2) {
         inner.push(line.slice(Math.min(indent, width)));
       } else if (kItem.test(line) || startsBlock(line)) {
@@ -151,10 +153,19 @@ function readList(lines, at, blocks, depth) {
  * @returns {number}
  */
 function skipBlank(lines, at, ordered) {
-  let next = at;
-  while (next < lines.length && (lines[next] ?? "").trim() === "") ++next;
+  const next = filled(lines, at);
   const mark = kItem.exec(lines[next] ?? "")?.[2];
   return mark && /\d/.test(mark) === ordered ? next : at;
+}
+
+/**
+ * @param {string[]} lines
+ * @param {number} at
+ * @returns {number} the first line from there on that is not blank
+ */
+function filled(lines, at) {
+  while (at < lines.length && (lines[at] ?? "").trim() === "") ++at;
+  return at;
 }
 
 /**

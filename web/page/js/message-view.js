@@ -21,16 +21,20 @@ export function messageView(message, regenerate) {
   const body = h("div", { class: "message-body" });
   if (mine) body.textContent = message.content;
   else body.append(renderMarkdown(message.content));
+  const end = kEnds[message.end ?? ""];
   return h(
     "article",
     { class: `message ${message.role}` },
-    h("h2", {}, mine ? "You" : "Answer"),
-    body,
-    message.error && h("p", { class: "error" }, message.error),
-    kEnds[message.end ?? ""] &&
-      h("p", { class: "end" }, kEnds[message.end ?? ""]),
+    h(
+      "div",
+      { class: "message-main" },
+      h("h2", {}, mine ? "You" : "Answer"),
+      body,
+      message.error && h("p", { class: "error" }, message.error),
+      end && h("p", { class: "end" }, end),
+      tools(message, regenerate),
+    ),
     message.origin && originView(message.origin),
-    tools(message, regenerate),
   );
 }
 
@@ -61,9 +65,13 @@ export class GrowingAnswer {
     this.view = h(
       "article",
       { class: "message assistant growing", "aria-busy": "true" },
-      h("h2", {}, "Answer"),
-      this.body_,
-      this.note_,
+      h(
+        "div",
+        { class: "message-main" },
+        h("h2", {}, "Answer"),
+        this.body_,
+        this.note_,
+      ),
     );
     this.text = "";
     this.frame_ = 0;

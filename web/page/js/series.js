@@ -1,8 +1,9 @@
 // Rates over time, from counters that are read now and then.
 
 /**
- * @typedef {{at: number, values: Record<string, number>}} Sample
- * at: seconds. values: per second, by name.
+ * Between two readings. from, at: seconds. values: per second, by name.
+ * @typedef {{from: number, at: number,
+ *   values: Record<string, number>}} Sample
  */
 
 export class Series {
@@ -35,7 +36,7 @@ export class Series {
       if (now === undefined || then === undefined) values[name] = 0;
       else values[name] = (now < then ? now : now - then) / (at - last.at);
     }
-    this.samples.push({ at, values });
+    this.samples.push({ from: last.at, at, values });
     const first = this.samples.findIndex((it) => it.at >= at - this.seconds_);
     this.samples.splice(0, first);
   }

@@ -32,7 +32,7 @@ async function fillModels(chosen) {
     note.textContent = error instanceof Error ? error.message : String(error);
   }
   const options = names.map((name) => h("option", { value: name }, name));
-  const first = h("option", { value: "" }, "The server's");
+  const first = h("option", { value: "" }, "The server’s");
   select.replaceChildren(first, ...options);
   select.value = chosen !== null && names.includes(chosen) ? chosen : "";
 }

@@ -1,0 +1,89 @@
+import json
+import os
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
+
+from browser import Page  # noqa: E402
+from front import Front  # noqa: E402
+from serving import MODEL, PROGRAM, Server  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """A server with a cache directory that all tests of a run share."""
+    for path in (PROGRAM, MODEL):
+        if not path.exists():
+            pytest.fail(f"{path} is missing; type: make build")
+    cache = tmp_path_factory.mktemp("cache")
+    cache.chmod(0o700)
+    with Server(cache=cache) as running:
+        yield running
+        assert running.terminate() == 0
+
+
+@pytest.fixture(scope="session")
+def address(server):
+    """Where the page is: at the server, or before one that has none."""
+    connection = server.connect()
+    connection.request("GET", "/")
+    status = connection.getresponse().status
+    connection.close()
+    if status == 200:
+        yield f"http://127.0.0.1:{server.port}/"
+    else:
+        with Front("127.0.0.1", server.port) as front:
+            yield front.url
+
+
+@pytest.fixture(scope="session")
+def driver():
+    options = webdriver.ChromeOptions()
+    options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    # CI runs as root in a container, where Chromium's sandbox cannot start.
+    for flag in ("--headless=new", "--no-sandbox", "--window-size=1280,900"):
+        options.add_argument(flag)
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
+    service = Service(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    driver.execute_cdp_cmd("Network.enable", {})
+    yield driver
+    driver.quit()
+
+
+def requested(driver):
+    """The addresses that pages asked for since the last call."""
+    for line in driver.get_log("performance"):
+        message = json.loads(line["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            yield message["params"]["request"]["url"]
+
+
+@pytest.fixture
+def page(driver, address):
+    """The page as someone sees it who comes for the first time.
+
+    Afterwards: nothing was logged to the console (blocked by the policy,
+    thrown, or not found), and nothing asked of another origin.
+    """
+    driver.get(address + "icon.svg")
+    driver.execute_script("localStorage.clear(); sessionStorage.clear()")
+    driver.get_log("browser")
+    list(requested(driver))
+    driver.get(address)
+    page = Page(driver)
+    yield page
+    driver.get(address + "icon.svg")
+    logged = [line["message"] for line in driver.get_log("browser")]
+    assert [line for line in logged if not page.expects(line)] == []
+    home = urlsplit(address).netloc
+    others = {url for url in requested(driver) if urlsplit(url).netloc != home}
+    assert others == set()

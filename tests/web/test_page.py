@@ -1,0 +1,291 @@
+"""The page in Chromium, with the real server and model."""
+
+from selenium.webdriver.common.keys import Keys
+from serving import wait_for
+
+SYSTEM = "You teach children about harbours, ships and the sea. " * 30
+LONG = "Count from one to three hundred in words, one number a line."
+
+
+def log_growth(page):
+    """Has the page record the growing answer's length at each change."""
+    page.driver.execute_script("""
+        window.lengths = [];
+        new MutationObserver(() => {
+          const body = document.querySelector(".growing .message-body");
+          if (body) window.lengths.push(body.textContent.length);
+        }).observe(document.querySelector("#messages"),
+                   {childList: true, subtree: true, characterData: true});
+    """)
+
+
+def test_an_answer_streams(page):
+    page.settle(max_tokens=40)
+    log_growth(page)
+    answer = page.say("Tell me about the sea.")
+    lengths = page.driver.execute_script("return window.lengths")
+    seen = sorted(set(lengths) - {0})
+    assert len(seen) >= 5, lengths
+    assert seen[-1] <= len(answer.find_element("css selector",
+                                               ".message-body").text)
+    assert page.text(".message.user .message-body") == "Tell me about the sea."
+    assert page.tokens(answer, "ram") == 0
+    assert "40 tokens generated" in answer.text
+    assert "Cut off" in answer.text
+
+
+def test_the_second_turn_reuses_the_first(page, server):
+    page.settle(max_tokens=12, system=SYSTEM)
+    first = page.say("What is a harbour?")
+    total = sum(page.tokens(first, it) for it in ("ram", "disk", "computed"))
+    assert total > 300
+    second = page.say("And a quay?")
+    assert page.tokens(second, "ram") >= total
+    assert 0 < page.tokens(second, "computed") < 40
+    assert "saved" in second.find_element("css selector", "summary").text
+    second.find_element("css selector", "summary").click()
+    assert "to compute one (measured" in second.text
+    assert "measured by the server" in second.text
+
+
+def test_an_answer_is_stopped(page, server):
+    page.settle(max_tokens=2000)
+    page.send(LONG)
+    wait_for(lambda: page.text(".growing .message-body"), "text")
+    page.click("#stop")
+    answer = page.wait_answers(1)
+    assert "Stopped." in answer.text
+    wait_for(lambda: server.running() == 0, "end of the request")
+    assert page.one("#send").is_displayed()
+    assert not page.one("#stop").is_displayed()
+    text = page.text(".message.assistant .message-body")
+    page.driver.refresh()
+    assert page.text(".message.assistant .message-body") == text != ""
+
+
+def test_an_answer_is_generated_again(page):
+    page.settle(max_tokens=16, temperature=0)
+    page.say("Name three ships.")
+    text = page.text(".message.assistant .message-body")
+    page.click(".regenerate")
+    wait_for(lambda: page.all(".growing") or page.text("[data-tier=ram] b") > "0",
+             "another answer")
+    again = page.wait_answers(1)
+    assert page.text(".message.assistant .message-body") == text
+    assert page.tokens(again, "ram") > 0
+    assert len(page.all(".message.user")) == 1
+
+
+def test_conversations_are_kept_apart(page):
+    page.settle(max_tokens=4)
+    page.say("The first one.")
+    page.click("#new-conversation")
+    page.say("The second one.")
+    page.driver.refresh()
+    titles = [it.text for it in page.all("button.conversation")]
+    assert titles == ["The second one.", "The first one."]
+    page.all("button.conversation")[1].click()
+    assert page.text(".message.user .message-body") == "The first one."
+    page.click("[aria-label='Delete “The first one.”']")
+    page.click("#confirm button[value=no]")
+    assert len(page.all("button.conversation")) == 2
+    page.click("[aria-label='Delete “The first one.”']")
+    page.click("#confirm-yes")
+    wait_for(lambda: len(page.all("button.conversation")) == 1, "deletion")
+    assert page.text(".message.user .message-body") == "The second one."
+
+
+def test_leaving_a_conversation_ends_its_answer(page, server):
+    page.settle(max_tokens=2000)
+    page.send(LONG)
+    wait_for(lambda: page.text(".growing .message-body"), "text")
+    page.click("#new-conversation")
+    wait_for(lambda: server.running() == 0, "end of the request")
+    assert page.one("#send").is_displayed()
+    assert page.all(".message") == []
+    page.click("button.conversation")
+    assert "Stopped." in page.text(".message.assistant")
+
+
+def test_a_refusal_is_shown(page):
+    page.settle(max_tokens=4)
+    page.expect_log("status of 400")
+    answer = page.say("many words " * 9000)
+    error = answer.find_element("css selector", ".error").text
+    assert "8192" in error or "context" in error, error
+
+
+def cache_ids(page):
+    return [it.get_attribute("data-key") for it in page.all("#cache-rows .row")]
+
+
+def test_cache_entries_are_listed_pinned_and_deleted(page, server):
+    page.settle(max_tokens=4)
+    page.say("Something for the cache.")
+    newest = max(server.get("/v1/cache")["entries"], key=lambda e: e["last_use"])
+    page.click("#nav-cache")
+    row = f"#cache-rows .row[data-key='{newest['id']}']"
+    assert str(newest["tokens"]) in page.shown(row).text
+    entries = {e["id"] for e in server.get("/v1/cache")["entries"]}
+    assert entries <= set(cache_ids(page))
+
+    def pinned():
+        report = server.get("/v1/cache")["entries"]
+        return next(e["pinned"] for e in report if e["id"] == newest["id"])
+
+    page.click(f"{row} [data-action=pin]")
+    wait_for(lambda: page.text(f"{row} [data-action=pin]") == "Unpin", "Unpin")
+    assert pinned()
+    page.click(f"{row} [data-action=pin]")
+    wait_for(lambda: page.text(f"{row} [data-action=pin]") == "Pin", "Pin")
+    assert not pinned()
+
+    page.click(f"{row} [data-action=delete]")
+    page.click("#confirm button[value=no]")
+    assert newest["id"] in {e["id"] for e in server.get("/v1/cache")["entries"]}
+    page.click(f"{row} [data-action=delete]")
+    page.click("#confirm-yes")
+    wait_for(lambda: not page.all(row), "row gone")
+    left = {e["id"] for e in server.get("/v1/cache")["entries"]}
+    assert newest["id"] not in left
+
+
+def test_all_entries_are_deleted(page, server):
+    page.settle(max_tokens=4)
+    page.say("Something to lose.")
+    page.click("#nav-cache")
+    page.shown("#cache-rows .row")
+    page.click("#cache-clear")
+    page.click("#confirm-yes")
+    page.shown("#cache-empty")
+    assert server.get("/v1/cache")["entries"] == []
+
+
+def test_graphs_follow_the_counters(page):
+    page.settle(max_tokens=60)
+    page.say("Tell me about lighthouses.")
+    page.click("#nav-live")
+
+    def measured():
+        label = page.one("#graph-speed svg").get_attribute("aria-label")
+        return "at most" in label and not label.endswith("at most 0.0")
+
+    wait_for(measured, "rate above zero")
+    assert page.one("#graph-speed path").get_attribute("d").count("M") >= 1
+    page.click(".figures summary")
+    assert len(page.all("#live-rows tr")) >= 1
+    page.click("#live-pause")
+    rows = page.text("#live-rows")
+    assert page.text("#live-pause") == "Go on"
+    assert page.text("#live-rows") == rows
+
+
+def test_all_is_done_by_keyboard(page, server):
+    page.settle(max_tokens=4)
+    page.driver.refresh()
+    page.press(Keys.TAB)
+    assert page.focused().text == "Skip to the content"
+    page.press(Keys.ENTER)
+    page.tab_to("#prompt")
+    page.press("By keys alone.", Keys.ENTER)
+    page.wait_answers(1)
+    newest = max(server.get("/v1/cache")["entries"], key=lambda e: e["last_use"])
+    page.driver.refresh()
+    page.tab_to("#nav-cache")
+    page.press(Keys.ENTER)
+    page.shown("#cache-rows .row")
+    page.tab_to("#cache-rows .row")
+    page.press(Keys.HOME)
+    keys = cache_ids(page)
+    assert page.focused().get_attribute("data-key") == keys[0]
+    for _ in range(keys.index(newest["id"])):
+        page.press(Keys.ARROW_DOWN)
+    assert page.focused().get_attribute("data-key") == newest["id"]
+    page.press(Keys.TAB)
+    assert page.focused().text == "Pin"
+    page.press(Keys.SPACE)
+    wait_for(lambda: page.focused().text == "Unpin", "focus kept on the button")
+    page.press(Keys.TAB)
+    assert page.focused().text == "Delete"
+    page.press(Keys.ENTER)
+    wait_for(lambda: page.focused().text == "Cancel", "question")
+    page.press(Keys.ESCAPE)
+    wait_for(lambda: page.focused().text == "Delete", "focus back")
+    page.press(Keys.ENTER)
+    wait_for(lambda: page.focused().text == "Cancel", "question")
+    page.press(Keys.TAB, Keys.ENTER)
+    wait_for(lambda: newest["id"] not in cache_ids(page), "deletion")
+    assert newest["id"] not in {
+        e["id"] for e in server.get("/v1/cache")["entries"]
+    }
+
+
+def test_a_theme_is_kept(page):
+    def ground():
+        return page.driver.execute_script(
+            "return getComputedStyle(document.body).backgroundColor"
+        )
+
+    light = ground()
+    page.click("#theme-switch")
+    dark = ground()
+    assert dark != light
+    page.driver.refresh()
+    assert ground() == dark
+    page.click("#theme-switch")
+    assert ground() == light
+
+
+def test_the_key_is_sent(page):
+    page.settle(key="secret-1")
+    page.driver.execute_script("""
+        const real = window.fetch;
+        window.fetch = (at, options) => {
+          window.sent = options.headers.Authorization;
+          return real(at, options);
+        };
+    """)
+    page.click("#nav-cache")
+    wait_for(lambda: page.driver.execute_script("return window.sent"), "request")
+    assert page.driver.execute_script("return window.sent") == "Bearer secret-1"
+    assert page.driver.execute_script("return localStorage.length") == 1
+
+
+def test_markup_in_texts_is_shown_as_it_is(page):
+    page.settle(max_tokens=1)
+    text = "<img src=x onerror=alert(1)> **a** <script>alert(2)</script>"
+    page.say(text)
+    assert page.text(".message.user .message-body") == text
+    page.driver.execute_script("""
+        const key = Object.keys(localStorage).find(
+          (it) => it.startsWith("afterglow.conversation."));
+        const kept = JSON.parse(localStorage[key]);
+        kept.messages[1].content = arguments[0] + " [x](javascript:alert(3))";
+        localStorage[key] = JSON.stringify(kept);
+    """, text)
+    page.driver.refresh()
+    body = page.shown(".message.assistant .message-body")
+    assert body.text.startswith("<img src=x onerror=alert(1)> a <script>")
+    assert page.all(".message-body :is(img, script, a)") == []
+
+
+def test_narrow_screens_need_no_scrolling_sideways(page):
+    page.settle(max_tokens=4, system=SYSTEM)
+    page.say("A" * 300)
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 320, "height": 640, "deviceScaleFactor": 1, "mobile": True},
+    )
+    try:
+        for view in ("chat", "cache", "live"):
+            page.click(f"#nav-{view}")
+            page.shown(f"#view-{view}")
+            for part in ("document.documentElement",
+                         "document.querySelector('main')",
+                         "document.querySelector('#messages')"):
+                wide = page.driver.execute_script(
+                    f"return {part}.scrollWidth - {part}.clientWidth"
+                )
+                assert wide <= 0, (view, part)
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
