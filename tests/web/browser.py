@@ -2,6 +2,7 @@
 
 import re
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -12,6 +13,14 @@ class Page:
     def __init__(self, driver):
         self.driver = driver
         self._expected: list[str] = []
+        self.homes: list[str] = []  # origins that it may ask
+
+    def moves_to(self, address: str):
+        """Opens the page there, with nothing kept in the browser."""
+        self.homes.append(address)
+        self.driver.get(address)
+        self.driver.execute_script("localStorage.clear(); sessionStorage.clear()")
+        self.driver.refresh()
 
     def expect_log(self, pattern: str):
         """Lines of the console that match are no failure."""
@@ -30,12 +39,23 @@ class Page:
         """The first such element, once it is to be seen."""
 
         def look():
-            return next((it for it in self.all(selector) if it.is_displayed()), 0)
+            try:
+                found = (it for it in self.all(selector) if it.is_displayed())
+                return next(found, None)
+            except StaleElementReferenceException:
+                return None
 
         return wait_for(look, f"{selector} shown")
 
     def click(self, selector: str):
-        self.shown(selector).click()
+        def attempt():
+            try:
+                self.shown(selector).click()
+            except StaleElementReferenceException:
+                return False  # drawn anew since it was found
+            return True
+
+        wait_for(attempt, f"click on {selector}")
 
     def text(self, selector: str) -> str:
         """Read in one step: the element may be replaced at any time."""
@@ -44,13 +64,30 @@ class Page:
             selector,
         )
 
+    def rows(self) -> list[dict]:
+        """The cache's rows that are to be seen: key, level, text."""
+        return self.driver.execute_script("""
+            return [...document.querySelectorAll("#cache-rows [role=row]")].map(
+              (row) => ({key: row.dataset.key, level: row.ariaLevel,
+                         text: row.innerText.replaceAll("\\n", " ")}));
+        """)
+
     def press(self, *keys: str):
         """Presses keys, wherever the focus is."""
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()
 
-    def focused(self):
-        return self.driver.switch_to.active_element
+    def focused(self) -> str:
+        """The text of what has the focus."""
+        return self.driver.execute_script(
+            "return document.activeElement.textContent.trim()"
+        )
+
+    def focused_key(self) -> str | None:
+        """The entry's id, where a row of the cache has the focus."""
+        return self.driver.execute_script(
+            "return document.activeElement.dataset.key ?? null"
+        )
 
     def tab_to(self, selector: str, most: int = 60):
         """Presses Tab until that element has the focus."""
@@ -67,8 +104,9 @@ class Page:
         self.click("#open-settings")
         for name, value in values.items():
             field = self.shown("#set-" + name.replace("_", "-"))
-            field.clear()
-            field.send_keys(str(value))
+            self.driver.execute_script(
+                "arguments[0].value = arguments[1]", field, str(value)
+            )
         self.click("#settings-form .primary")
         wait_for(lambda: not self.one("#settings").is_displayed(), "closed")
 
@@ -76,7 +114,11 @@ class Page:
         return self.all(".message.assistant:not(.growing)")
 
     def send(self, text: str):
-        self.shown("#prompt").send_keys(text + Keys.ENTER)
+        field = self.shown("#prompt")
+        self.driver.execute_script(
+            "arguments[0].value = arguments[1]", field, text
+        )
+        field.send_keys(Keys.ENTER)
 
     def wait_answers(self, count: int):
         wait_for(lambda: len(self.answers()) == count, f"{count} answers", 120)

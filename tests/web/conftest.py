@@ -2,7 +2,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from selenium import webdriver
@@ -11,7 +10,7 @@ from selenium.webdriver.chrome.service import Service
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
 from browser import Page  # noqa: E402
-from front import Front  # noqa: E402
+from front import front_of  # noqa: E402
 from serving import MODEL, PROGRAM, Server  # noqa: E402
 
 
@@ -30,16 +29,8 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def address(server):
-    """Where the page is: at the server, or before one that has none."""
-    connection = server.connect()
-    connection.request("GET", "/")
-    status = connection.getresponse().status
-    connection.close()
-    if status == 200:
-        yield f"http://127.0.0.1:{server.port}/"
-    else:
-        with Front("127.0.0.1", server.port) as front:
-            yield front.url
+    with front_of(server) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -74,16 +65,15 @@ def page(driver, address):
     Afterwards: nothing was logged to the console (blocked by the policy,
     thrown, or not found), and nothing asked of another origin.
     """
-    driver.get(address + "icon.svg")
-    driver.execute_script("localStorage.clear(); sessionStorage.clear()")
+    driver.get("about:blank")
     driver.get_log("browser")
     list(requested(driver))
-    driver.get(address)
     page = Page(driver)
+    page.moves_to(address)
     yield page
-    driver.get(address + "icon.svg")
+    driver.get("about:blank")
     logged = [line["message"] for line in driver.get_log("browser")]
     assert [line for line in logged if not page.expects(line)] == []
-    home = urlsplit(address).netloc
-    others = {url for url in requested(driver) if urlsplit(url).netloc != home}
-    assert others == set()
+    asked = {url for url in requested(driver) if url != "about:blank"}
+    others = [it for it in asked if not it.startswith(tuple(page.homes))]
+    assert others == []

@@ -6,6 +6,7 @@ For working on the page without building the program:
 """
 
 import argparse
+import contextlib
 import http.client
 import mimetypes
 import threading
@@ -95,6 +96,20 @@ class Front:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+
+
+@contextlib.contextmanager
+def front_of(server):
+    """The page's address: at the server, or before one that has no page."""
+    connection = server.connect()
+    connection.request("GET", "/")
+    status = connection.getresponse().status
+    connection.close()
+    if status == 200:
+        yield f"http://127.0.0.1:{server.port}/"
+    else:
+        with Front("127.0.0.1", server.port) as front:
+            yield front.url
 
 
 def main():

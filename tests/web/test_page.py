@@ -1,7 +1,8 @@
 """The page in Chromium, with the real server and model."""
 
 from selenium.webdriver.common.keys import Keys
-from serving import wait_for
+from front import front_of
+from serving import Server, wait_for
 
 SYSTEM = "You teach children about harbours, ships and the sea. " * 30
 LONG = "Count from one to three hundred in words, one number a line."
@@ -116,7 +117,7 @@ def test_a_refusal_is_shown(page):
 
 
 def cache_ids(page):
-    return [it.get_attribute("data-key") for it in page.all("#cache-rows .row")]
+    return [row["key"] for row in page.rows()]
 
 
 def test_cache_entries_are_listed_pinned_and_deleted(page, server):
@@ -125,7 +126,8 @@ def test_cache_entries_are_listed_pinned_and_deleted(page, server):
     newest = max(server.get("/v1/cache")["entries"], key=lambda e: e["last_use"])
     page.click("#nav-cache")
     row = f"#cache-rows .row[data-key='{newest['id']}']"
-    assert str(newest["tokens"]) in page.shown(row).text
+    page.shown(row)
+    assert str(newest["tokens"]) in page.text(row)
     entries = {e["id"] for e in server.get("/v1/cache")["entries"]}
     assert entries <= set(cache_ids(page))
 
@@ -174,17 +176,15 @@ def test_graphs_follow_the_counters(page):
     assert page.one("#graph-speed path").get_attribute("d").count("M") >= 1
     page.click(".figures summary")
     assert len(page.all("#live-rows tr")) >= 1
-    page.click("#live-pause")
-    rows = page.text("#live-rows")
-    assert page.text("#live-pause") == "Go on"
-    assert page.text("#live-rows") == rows
+    sources = page.all("#graph-tiers path")
+    assert any("M" in it.get_attribute("d") for it in sources)
 
 
 def test_all_is_done_by_keyboard(page, server):
     page.settle(max_tokens=4)
     page.driver.refresh()
     page.press(Keys.TAB)
-    assert page.focused().text == "Skip to the content"
+    assert page.focused() == "Skip to the content"
     page.press(Keys.ENTER)
     page.tab_to("#prompt")
     page.press("By keys alone.", Keys.ENTER)
@@ -197,27 +197,105 @@ def test_all_is_done_by_keyboard(page, server):
     page.tab_to("#cache-rows .row")
     page.press(Keys.HOME)
     keys = cache_ids(page)
-    assert page.focused().get_attribute("data-key") == keys[0]
+    assert page.focused_key() == keys[0]
     for _ in range(keys.index(newest["id"])):
         page.press(Keys.ARROW_DOWN)
-    assert page.focused().get_attribute("data-key") == newest["id"]
+    assert page.focused_key() == newest["id"]
     page.press(Keys.TAB)
-    assert page.focused().text == "Pin"
+    assert page.focused() == "Pin"
     page.press(Keys.SPACE)
-    wait_for(lambda: page.focused().text == "Unpin", "focus kept on the button")
+    wait_for(lambda: page.focused() == "Unpin", "focus kept on the button")
     page.press(Keys.TAB)
-    assert page.focused().text == "Delete"
+    assert page.focused() == "Delete"
     page.press(Keys.ENTER)
-    wait_for(lambda: page.focused().text == "Cancel", "question")
+    wait_for(lambda: page.focused() == "Cancel", "question")
     page.press(Keys.ESCAPE)
-    wait_for(lambda: page.focused().text == "Delete", "focus back")
+    wait_for(lambda: page.focused() == "Delete", "focus back")
     page.press(Keys.ENTER)
-    wait_for(lambda: page.focused().text == "Cancel", "question")
+    wait_for(lambda: page.focused() == "Cancel", "question")
     page.press(Keys.TAB, Keys.ENTER)
     wait_for(lambda: newest["id"] not in cache_ids(page), "deletion")
     assert newest["id"] not in {
         e["id"] for e in server.get("/v1/cache")["entries"]
     }
+
+
+def test_entries_form_a_tree(page):
+    # What a server says that tells what entries share.
+    page.driver.execute_script("""
+        const entry = (name, order, shared_tokens, more) => ({
+          id: name.repeat(64) + ":" + more.tokens, type: "assistant",
+          blocks: 2, hits: 0, pinned: false, ttl_seconds: null,
+          last_use: Date.now() / 1000 - order, ram_blocks: 2, disk_blocks: 1,
+          bytes: 3 * 2 ** 20, order, shared_tokens, ...more});
+        const report = {
+          requests: {running: 0, queued: 0}, lookups: 4, hits: 1,
+          hit_tokens: 9, entry_budget: null, disk: null,
+          ram: {blocks: 9, bytes: 9, budget_bytes: null},
+          entries: [
+            entry("a", 0, 0, {tokens: 400, type: "system"}),
+            entry("b", 1, 400, {tokens: 500}),
+            entry("c", 2, 450, {tokens: 600, pinned: true}),
+            entry("d", 3, 0, {tokens: 50})]};
+        const real = window.fetch;
+        window.fetch = (at, options) => String(at).endsWith("v1/cache")
+          ? Promise.resolve(new Response(JSON.stringify(report)))
+          : real(at, options);
+    """)
+    page.click("#nav-cache")
+    page.shown("#cache-rows .row")
+
+    def rows():
+        return [(row["level"], row["text"]) for row in page.rows()]
+
+    found = rows()
+    assert [level for level, _ in found] == ["1", "2", "3", "3", "1"]
+    assert "System prompt" in found[0][1]
+    assert "Shared prefix" in found[1][1]
+    assert "450" in found[1][1]
+    assert "pinned" in found[3][1]
+    assert "3.0 MiB" in found[3][1]
+    assert "memory, part disk" in found[3][1]
+    page.tab_to("#cache-rows .row")
+    page.press(Keys.HOME, Keys.ARROW_RIGHT)
+    assert "Shared prefix" in page.focused()
+    page.press(Keys.ARROW_LEFT)
+    assert [level for level, _ in rows()] == ["1", "2", "1"]
+    page.press(Keys.ARROW_LEFT)
+    assert "System prompt" in page.focused()
+    page.press(Keys.ARROW_LEFT, Keys.END)
+    assert [level for level, _ in rows()] == ["1", "1"]
+    assert page.focused_key().startswith("dddd")
+    page.press(Keys.HOME, Keys.ARROW_RIGHT, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+    assert len(rows()) == 5
+
+
+def test_after_a_restart_the_prompt_comes_from_disk(page, tmp_path):
+    tmp_path.chmod(0o700)
+    question = "What is a harbour?"
+    with Server(cache=tmp_path) as before:
+        before.chat(question, system=SYSTEM)
+        before.flush()
+        before.kill()
+    with Server(cache=tmp_path) as after, front_of(after) as address:
+        page.moves_to(address)
+        page.settle(max_tokens=4, system=SYSTEM)
+        answer = page.say(question)
+        assert page.tokens(answer, "disk") > 300
+        assert page.tokens(answer, "ram") == 0
+
+
+def test_a_server_that_is_gone_is_told_of(page, tmp_path):
+    with Server() as passing, front_of(passing) as address:
+        page.moves_to(address)
+        wait_for(lambda: "SmolLM2" in page.text("#server-status"), "status")
+        passing.kill()
+        page.expect_log("502|ERR_")
+        page.say("Is anyone there?")
+        assert page.one(".message .error").is_displayed()
+        assert page.one("#send").is_displayed()
+        # Nothing more is asked of that address.
+        page.driver.get("about:blank")
 
 
 def test_a_theme_is_kept(page):

@@ -61,11 +61,11 @@ function nameCell(node, open, on) {
       ? h(
           "span",
           {
-            class: open ? "twisty open" : "twisty",
+            class: "twisty",
             "aria-hidden": "true",
             onclick: () => on.toggle(node),
           },
-          "▸",
+          open ? "▾" : "▸",
         )
       : h("span", { class: "twisty", "aria-hidden": "true" });
   const name = entry ? kTypes[entry.type] : "Shared prefix";
@@ -80,6 +80,7 @@ function nameCell(node, open, on) {
       h("span", { class: "type" }, name),
       " ",
       id && h("code", { title: entry?.id }, id),
+      entry?.pinned && h("span", { class: "pinned" }, "pinned"),
     ),
   );
 }
@@ -176,6 +177,7 @@ function actions(entry, on) {
   const of = { role: "gridcell", class: "actions" };
   if (!entry) return h("div", of);
   const name = `${kTypes[entry.type]}, ${counted(entry.tokens, "token")}`;
+  const pin = entry.pinned ? "Unpin" : "Pin";
   return h(
     "div",
     of,
@@ -186,11 +188,10 @@ function actions(entry, on) {
         class: "quiet",
         tabindex: -1,
         "data-action": "pin",
-        "aria-pressed": String(entry.pinned),
-        "aria-label": `Pinned: ${name}`,
+        "aria-label": `${pin}: ${name}`,
         onclick: () => on.pin(entry),
       },
-      entry.pinned ? "Unpin" : "Pin",
+      pin,
     ),
     h(
       "button",
