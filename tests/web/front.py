@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Serves web/page from disk and passes everything else to a server.
 
 For working on the page without building the program:
