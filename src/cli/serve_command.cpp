@@ -13,8 +13,8 @@
 
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
-#include "cli/refused_flags.h"
 #include "cli/report_error.h"
+#include "cli/serve_flags.h"
 #include "cli/signals.h"
 #include "server/api.h"
 #include "server/http_server.h"
@@ -29,14 +29,6 @@ constexpr auto kDrainTime = 10s;
 constexpr auto kCutTime = 2s;
 constexpr auto kFlushTime = 30s;
 constexpr auto kTick = 50ms;
-
-struct ServeFlags {
-  EngineOptions engine;
-  HttpOptions http;
-  SamplingFlags sampling;
-  std::size_t max_tokens = 512;
-  std::string log_level = "INFO";
-};
 
 void set_up_log(const std::string& level) {
   const std::map<std::string, spdlog::level::level_enum> levels = {
@@ -192,60 +184,7 @@ void add_serve_command(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* command =
       app.add_subcommand("serve", "Serve a model over HTTP (OpenAI's API)");
-  add_model_flags(*command, flags->engine);
-  command->add_option("--host", flags->http.host, "Address to listen on")
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--port", flags->http.port, "Port to listen on (0: any free)"
-      )
-      ->capture_default_str();
-  add_request_sampling_flags(*command, flags->sampling);
-  command
-      ->add_option(
-          "--max-tokens",
-          flags->max_tokens,
-          "Most tokens of an answer, where a request does not say"
-      )
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  add_cache_flags(*command, flags->engine);
-  add_refused_flags(*command, MlxProgram::kServer);
-  command
-      ->add_option(
-          "--prompt-cache-file",
-          flags->engine.prompt_cache_files,
-          "Preload and pin an exported prompt cache (repeatable)"
-      )
-      ->type_name("FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag(
-      "--cache-namespaces",
-      flags->engine.cache_namespaces,
-      "Clients with different API keys or prompt_cache_keys share no prompts"
-  );
-  command
-      ->add_option(
-          "--decode-concurrency",
-          flags->engine.decode_concurrency,
-          "Most answers that are generated at once"
-      )
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--prompt-concurrency",
-          flags->engine.prompt_concurrency,
-          "Most prompts that are read at once"
-      )
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--log-level", flags->log_level, "Least level to log")
-      ->transform(CLI::IsMember(
-          {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, CLI::ignore_case
-      ))
-      ->capture_default_str();
+  add_serve_flags(*command, *flags);
   command->callback([flags, &action] {
     action = [flags] { return serve(*flags); };
   });

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cli/engine_flags.h"
+#include "engine/engine.h"
+#include "server/http_server.h"
+
+namespace CLI {
+class App;
+}
+
+namespace afterglow {
+
+/// What the flags of `afterglow serve` say.
+struct ServeFlags {
+  EngineOptions engine;
+  HttpOptions http;
+  SamplingFlags sampling;
+  std::size_t max_tokens = 512;
+  std::string log_level = "INFO";
+};
+
+/// Adds the flags. `flags` holds their defaults and must outlive the parsing.
+void add_serve_flags(CLI::App& command, ServeFlags& flags);
+
+}  // namespace afterglow
