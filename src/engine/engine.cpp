@@ -34,6 +34,13 @@ Status check(const EngineOptions& options) {
   if (options.threads < 0 || options.threads > kMostThreads) {
     return refused("threads must be between 0 and 1024");
   }
+  if (options.decode_concurrency == 0 || options.prompt_concurrency == 0 ||
+      options.prefill_step_size == 0) {
+    return refused(
+        "decode_concurrency, prompt_concurrency and prefill_step_size must be "
+        "at least 1"
+    );
+  }
   if (options.prompt_cache_ttl.count() < 0) {
     return refused("prompt_cache_ttl must not be negative");
   }
@@ -171,6 +178,11 @@ class LoadedEngine : public Engine {
     return report;
   }
 
+  Status health() const override { return scheduler_->health(); }
+  std::chrono::seconds retry_after() const override {
+    return scheduler_->retry_after();
+  }
+
   std::string cache_namespace(
       std::string_view api_key, std::string_view cache_key
   ) const override {
@@ -292,6 +304,7 @@ class LoadedEngine : public Engine {
     options.decode_concurrency = options_.decode_concurrency;
     options.prompt_concurrency = options_.prompt_concurrency;
     options.queue_limit = options_.queue_limit;
+    options.pacing.max_tokens = options_.prefill_step_size;
     options.kv_limit_bytes = memory_limit - info_.weight_bytes;
     options.min_match_tokens = limits.min_match_tokens;
     scheduler_ =

@@ -33,7 +33,10 @@ struct EngineOptions : LoadOptions {
   std::vector<std::string> prompt_cache_files;
   std::size_t decode_concurrency = 32;
   std::size_t prompt_concurrency = 8;
-  std::size_t queue_limit = 256;
+  std::size_t queue_limit = 256;  // requests that wait, beyond the running
+  /// Prompt tokens a step reads at most. How many it reads of these is a
+  /// matter of time; answers do not depend on it.
+  std::size_t prefill_step_size = 128;
 };
 
 /// A prompt in tokens, with its ends worth keeping.
@@ -93,7 +96,8 @@ class Engine {
   /// Queues the request. Events come to its sink until Finished or Failed.
   /// Errors: kInvalidArgument (empty prompt, token out of range, longer than
   /// the context, sampling out of range, a history of another model),
-  /// kOverloaded (queue full), kUnavailable (shutting down or failed).
+  /// kOverloaded (queue full), kExhausted (never fits into the memory limit),
+  /// kUnavailable (shutting down or failed).
   virtual Result<RequestId> submit(GenerationRequest request) = 0;
   /// Ends the request soon; its sink gets Finished with that reason unless it
   /// has ended already. An unknown id is ignored.
@@ -114,6 +118,13 @@ class Engine {
   virtual KvHistoryPtr history(RequestId id) = 0;
 
   virtual EngineReport report() const = 0;
+  /// Whether requests are being worked on. Errors: kUnavailable, saying what
+  /// ended the generation thread, or how long it has been in one step by now
+  /// when no step should last so long. Takes microseconds.
+  virtual Status health() const = 0;
+  /// When a client that was refused for want of a place should try again: an
+  /// estimate from what ended lately, at least a second.
+  virtual std::chrono::seconds retry_after() const = 0;
 
   // The cache. What takes a namespace sees only what lies in it; "" is the
   // whole cache. They may wait for the disk: not for I/O threads.

@@ -91,6 +91,11 @@ class LogitsSink {
   virtual bool send_logits(std::vector<float> logits) = 0;
 };
 
+/// Requests of one group, the choices of one answer say, share the KV of what
+/// their prompts have in common while they run, whatever cache_read and
+/// cache_store say. Which group it is, only its address tells.
+struct ShareGroup {};
+
 /// A prompt to continue.
 struct GenerationRequest {
   /// Not empty. kUnknownToken where history has it, too.
@@ -105,6 +110,10 @@ struct GenerationRequest {
   bool cache_store = true;  // false: nothing is kept, in memory or on disk
   /// Requests of different namespaces never share cached tokens.
   std::string cache_namespace;
+  std::shared_ptr<const ShareGroup> share_group;  // none: its own
+  /// Whose request it is: the API key, or else the peer's address. Clients
+  /// take turns, however many requests one of them has waiting.
+  std::string client;
   std::string label;  // names the request in the log
   /// KV that may be continued where its tokens and the prompt's agree.
   KvHistoryPtr history;

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 
@@ -166,6 +167,41 @@ Scheduler::Load Scheduler::load() const {
   return {running, live_.size() - running};
 }
 
+Status Scheduler::health() const {
+  std::lock_guard lock(mutex_);
+  if (!death_.empty()) {
+    return Error{Code::kUnavailable, "[engine.health] " + death_};
+  }
+  if (step_began_ != Clock::time_point{}) {
+    auto so_far = std::chrono::duration_cast<std::chrono::seconds>(
+        Clock::now() - step_began_
+    );
+    if (so_far > options_.longest_step) {
+      return Error{
+          Code::kUnavailable,
+          "[engine.health] a step has been running for " +
+              std::to_string(so_far.count()) +
+              " seconds; the server is to be started anew"};
+    }
+  }
+  return {};
+}
+
+// Requests end one by one, and each end is a place for another. What has
+// taken long so far may well take as long again.
+std::chrono::seconds Scheduler::retry_after() const {
+  std::lock_guard lock(mutex_);
+  double wait = seconds_between_ends_;
+  if (last_end_ != Clock::time_point{}) {
+    std::chrono::duration<double> since = Clock::now() - last_end_;
+    wait = std::max(wait, since.count());
+  }
+  constexpr double kMost = 600;
+  return std::chrono::seconds(
+      static_cast<int>(std::ceil(std::clamp(wait, 1.0, kMost)))
+  );
+}
+
 EngineCounters Scheduler::counters() const {
   std::lock_guard lock(mutex_);
   return counters_;
@@ -301,6 +337,13 @@ void Scheduler::ended(const Sequence& sequence) {
   counters_.recomputed_requests += sequence.recomputed() > 0 ? 1 : 0;
   counters_.recomputed_tokens += sequence.recomputed();
   live_.erase(sequence.id());
+  auto now = Clock::now();
+  if (last_end_ != Clock::time_point{}) {
+    std::chrono::duration<double> between = now - last_end_;
+    double& mean = seconds_between_ends_;
+    mean = mean == 0 ? between.count() : 0.75 * mean + 0.25 * between.count();
+  }
+  last_end_ = now;
   ++signals_;  // its place is free for one that waits
   if (live_.empty()) {
     idle_.notify_all();

@@ -37,6 +37,8 @@ struct SchedulerOptions {
   std::uint64_t kv_limit_bytes = CacheLimits::kUnlimited;  // running and idle
   std::size_t min_match_tokens = 32;  // shorter matches are computed again
   StepPacer::Limits pacing;
+  // A step that lasts longer will not end: see Engine::health.
+  std::chrono::seconds longest_step{120};
 };
 
 /// Below its root lies what was imported from others' files. Requests without
@@ -87,12 +89,17 @@ class Scheduler {
     std::size_t queued = 0;
   };
   Load load() const;
+  /// As Engine::health.
+  Status health() const;
+  /// As Engine::retry_after.
+  std::chrono::seconds retry_after() const;
   EngineCounters counters() const;
 
   /// Below which the blocks of a namespace's requests lie.
   BlockId root_of(const std::string& cache_namespace) const;
 
  private:
+  using Clock = std::chrono::steady_clock;
   using SequencePtr = std::shared_ptr<Sequence>;
 
   Status check(const GenerationRequest& request) const;
@@ -147,6 +154,10 @@ class Scheduler {
   std::unordered_map<RequestId, SequencePtr> live_;
   std::vector<SequencePtr> in_step_;
   EngineCounters counters_;
+  std::string death_;                // why run() ended early; empty: it did not
+  Clock::time_point step_began_{};   // none: no step is being computed
+  Clock::time_point last_end_{};     // of a request
+  double seconds_between_ends_ = 0;  // smoothed; 0: not known
   std::uint64_t signals_ = 0;
   std::uint64_t seen_signals_ = 0;
   RequestId last_id_ = 0;

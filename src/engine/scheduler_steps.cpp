@@ -46,12 +46,14 @@ void Scheduler::step() {
     std::lock_guard lock(mutex_);
     in_step_ = batch;
     cancel_step_.store(stopping_);
+    step_began_ = Clock::now();
   }
-  auto began = std::chrono::steady_clock::now();
+  auto began = Clock::now();
   Status status = runner_.step(items, cancel_step_);
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  std::chrono::duration<double> took = Clock::now() - began;
   {
     std::lock_guard lock(mutex_);
+    step_began_ = {};
     in_step_.clear();
   }
   if (status.ok()) {

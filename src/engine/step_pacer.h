@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 namespace afterglow {
@@ -11,11 +12,13 @@ class StepPacer {
  public:
   struct Limits {
     double seconds = 0.1;
-    std::size_t min_tokens = 32;
-    std::size_t max_tokens = 128;
+    std::size_t min_tokens = 32;   // fewer leave cores idle
+    std::size_t max_tokens = 128;  // goes before min_tokens
   };
 
-  explicit StepPacer(Limits limits) : limits_(limits) {}
+  explicit StepPacer(Limits limits) : limits_(limits) {
+    limits_.min_tokens = std::min(limits_.min_tokens, limits_.max_tokens);
+  }
 
   /// Prompt tokens the next step should read.
   std::size_t budget() const;

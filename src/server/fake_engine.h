@@ -183,6 +183,13 @@ class FakeEngine : public Engine {
     report.running = active_.size();
     return report;
   }
+  Status health() const override {
+    const std::lock_guard lock(mutex_);
+    return failure ? Status(*failure) : Status();
+  }
+  std::chrono::seconds retry_after() const override {
+    return wait_before_retry;
+  }
   std::string cache_namespace(
       std::string_view api_key, std::string_view cache_key
   ) const override {
@@ -246,6 +253,8 @@ class FakeEngine : public Engine {
 
   // Set before requests come.
   std::optional<Error> refusal;
+  std::optional<Error> failure;  // what health() tells
+  std::chrono::seconds wait_before_retry{1};
   std::optional<CacheNamespaces> namespaces;
   EngineCounters counters;
   std::optional<StoreStats> store;
