@@ -83,9 +83,11 @@ Prompt Model::apply_chat_template(
     std::string_view tools_json,
     std::string_view variables_json
 ) const {
-  return to_prompt(
-      state_->engine().prepare_chat(messages_json, tools_json, variables_json)
-  );
+  return to_prompt(state_->engine().prepare_chat(
+      {.messages = messages_json,
+       .tools = tools_json,
+       .variables = variables_json}
+  ));
 }
 
 Prompt Model::open_chat_prompt(

@@ -117,12 +117,13 @@ class LoadedEngine : public Engine {
   const ModelInfo& info() const override { return info_; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
 
-  Result<PreparedPrompt> prepare_chat(
-      std::string_view messages_json,
-      std::string_view tools_json,
-      std::string_view kwargs_json
-  ) const override {
-    return preparer_->chat(messages_json, tools_json, kwargs_json);
+  const AnswerFormat& answer_format() const override { return format_; }
+
+  Result<std::string> render_chat(const ChatInput& chat) const override {
+    return preparer_->render(chat);
+  }
+  Result<PreparedPrompt> prepare_chat(const ChatInput& chat) const override {
+    return preparer_->chat(chat);
   }
   Result<PreparedPrompt> prepare_open_chat(
       std::string_view messages_json, std::string_view kwargs_json
@@ -383,7 +384,12 @@ class LoadedEngine : public Engine {
       }
       chat_.emplace(std::move(*made));
     }
-    preparer_.emplace(*tokenizer_, chat_);
+    Result<AnswerFormat> format = make_answer_format(source, chat, *tokenizer_);
+    if (!format.ok()) {
+      return format.error();
+    }
+    format_ = *std::move(format);
+    preparer_.emplace(*tokenizer_, chat_, format_);
     return {};
   }
 
@@ -432,6 +438,7 @@ class LoadedEngine : public Engine {
   KvLayout layout_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_;
+  AnswerFormat format_;
   std::optional<PromptPreparer> preparer_;
   mutable std::optional<PagePool> pool_;  // the runner's, kept alive
   std::unique_ptr<PromptCache> cache_;

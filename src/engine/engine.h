@@ -19,6 +19,7 @@
 #include "kv/prompt_cache.h"
 #include "ops/numerics.h"
 #include "store/store.h"
+#include "text/answer_format.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -39,10 +40,21 @@ struct EngineOptions : LoadOptions {
   std::size_t prefill_step_size = 128;
 };
 
+/// A conversation, as JSON text; what is empty is absent.
+struct ChatInput {
+  std::string_view messages;        // OpenAI's, content is text or null
+  std::string_view tools = {};      // OpenAI's, an array
+  std::string_view variables = {};  // further ones of the template, an object
+  /// For models without a template: what stands before the text of each role
+  /// and, as "stop", behind it, an object. Source: mlx_lm.server
+  std::string_view role_mapping = {};
+};
+
 /// A prompt in tokens, with its ends worth keeping.
 struct PreparedPrompt {
   std::vector<Token> tokens;
   std::vector<Boundary> boundaries;
+  AnswerPart begins = AnswerPart::kContent;  // what its answer begins with
 };
 
 struct EngineReport {
@@ -66,17 +78,17 @@ class Engine {
   virtual const ModelInfo& info() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
 
-  /// Renders the chat template and tokenizes. messages_json: array of OpenAI
-  /// messages whose content is text or null; tools_json: array or empty;
-  /// kwargs_json: extra template variables as an object, or empty.
+  /// How the model's answers are to be taken apart.
+  virtual const AnswerFormat& answer_format() const = 0;
+
+  /// The text that the chat template makes of a conversation, the answer's
+  /// beginning included.
   /// Errors: kInvalidArgument with the template's own message; kUnsupported
-  /// when the model has no template.
+  /// for tools that it leaves out and for a role mapping beside a template.
   /// Thread: takes milliseconds for long prompts; not for I/O threads.
-  virtual Result<PreparedPrompt> prepare_chat(
-      std::string_view messages_json,
-      std::string_view tools_json,
-      std::string_view kwargs_json
-  ) const = 0;
+  virtual Result<std::string> render_chat(const ChatInput& chat) const = 0;
+  /// That text in tokens. Errors and threads: as render_chat.
+  virtual Result<PreparedPrompt> prepare_chat(const ChatInput& chat) const = 0;
   /// The same up to the last message's content, which can go on from there:
   /// the prompt whose cache mlx_lm.cache_prompt makes.
   virtual Result<PreparedPrompt> prepare_open_chat(

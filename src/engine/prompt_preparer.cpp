@@ -50,53 +50,94 @@ std::string_view strip(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-// What models without a template get: mlx_lm's default role mapping.
-std::string join_messages(const Json& messages) {
+// What models without a template get. Source: mlx_lm 0.32.2,
+// mlx_lm/server.py, convert_chat
+std::string join_messages(const Json& messages, const Json& mapping) {
+  auto text_of = [&](const std::string& role) {
+    auto found = mapping.find(role);
+    return found == mapping.end() ? std::string() : found->get<std::string>();
+  };
   std::string text;
   for (const Json& message : messages) {
-    std::string role = message["role"];
-    if (role == "system") {
-      text += "ASSISTANT's RULE: ";
-    } else if (role == "user") {
-      text += "USER: ";
-    } else if (role == "assistant") {
-      text += "ASSISTANT: ";
-    }
+    text += text_of(message["role"]);
     if (has_text(message)) {
       text += message["content"].get_ref<const std::string&>();
     }
-    text += "\n";
+    text += text_of("stop");
   }
-  return text + "ASSISTANT:";
+  text += text_of("assistant");
+  text.erase(text.find_last_not_of(kSpaces) + 1);
+  return text;
+}
+
+// Its default, or the request's. Requires: an object of strings, or nothing.
+Json role_mapping(std::string_view given) {
+  if (given.empty()) {
+    return {
+        {"system", "ASSISTANT's RULE: "},
+        {"user", "USER: "},
+        {"assistant", "ASSISTANT: "},
+        {"stop", "\n"}};
+  }
+  return Json::parse(given, nullptr, /*allow_exceptions=*/false);
 }
 
 }  // namespace
 
 PromptPreparer::PromptPreparer(
-    const Tokenizer& tokenizer, const std::optional<ChatTemplate>& chat
+    const Tokenizer& tokenizer,
+    const std::optional<ChatTemplate>& chat,
+    const AnswerFormat& format
 )
-    : tokenizer_(tokenizer), chat_(chat) {}
+    : tokenizer_(tokenizer), chat_(chat), format_(format) {}
 
-Result<PreparedPrompt> PromptPreparer::chat(
-    std::string_view messages_json,
-    std::string_view tools_json,
-    std::string_view kwargs_json
+bool PromptPreparer::leaves_tools_out(
+    const ChatInput& chat, const std::string& rendered
 ) const {
-  Result<Json> messages = parse_messages(messages_json);
+  if (!chat_) {
+    return true;
+  }
+  Result<std::string> without =
+      chat_->render(chat.messages, {}, true, chat.variables);
+  return without.ok() && *without == rendered;
+}
+
+Result<std::string> PromptPreparer::render(const ChatInput& chat) const {
+  Result<Json> messages = parse_messages(chat.messages);
   if (!messages.ok()) {
     return messages.error();
   }
-  if (!chat_) {
-    return text(join_messages(*messages));
+  if (chat_ && !chat.role_mapping.empty()) {
+    return Error{
+        Code::kUnsupported,
+        "role_mapping is for models without a chat template; this one has one"};
   }
   Result<std::string> rendered =
-      chat_->render(messages_json, tools_json, true, kwargs_json);
+      chat_ ? chat_->render(chat.messages, chat.tools, true, chat.variables)
+            : join_messages(*messages, role_mapping(chat.role_mapping));
+  if (rendered.ok() && !chat.tools.empty() && format_.tool_calls == nullptr &&
+      leaves_tools_out(chat, *rendered)) {
+    return Error{
+        Code::kUnsupported,
+        "this model's chat template says nothing of tools, so it cannot be "
+        "given any"};
+  }
+  return rendered;
+}
+
+Result<PreparedPrompt> PromptPreparer::chat(const ChatInput& chat) const {
+  Result<std::string> rendered = render(chat);
   if (!rendered.ok()) {
     return rendered.error();
   }
+  if (!chat_) {
+    return text(*rendered);
+  }
   Result<PreparedPrompt> prepared = encode_rendered(*rendered);
   if (prepared.ok()) {
-    mark_system_prompt(*messages, tools_json, kwargs_json, *prepared);
+    prepared->begins = format_.begins_after(*rendered);
+    Result<Json> messages = parse_messages(chat.messages);
+    mark_system_prompt(*messages, chat.tools, chat.variables, *prepared);
   }
   return prepared;
 }
@@ -246,7 +287,7 @@ Result<PreparedPrompt> PromptPreparer::encode_rendered(std::string_view text
   if (!tokens.ok()) {
     return tokens.error();
   }
-  return PreparedPrompt{std::move(*tokens), {}};
+  return PreparedPrompt{.tokens = std::move(*tokens), .boundaries = {}};
 }
 
 Result<PreparedPrompt> PromptPreparer::text(std::string_view text) const {
@@ -255,7 +296,7 @@ Result<PreparedPrompt> PromptPreparer::text(std::string_view text) const {
   if (!tokens.ok()) {
     return tokens.error();
   }
-  return PreparedPrompt{std::move(*tokens), {}};
+  return PreparedPrompt{.tokens = std::move(*tokens), .boundaries = {}};
 }
 
 }  // namespace afterglow

@@ -16,18 +16,18 @@ namespace afterglow {
 /// ends. Thread: safe from any thread.
 class PromptPreparer {
  public:
-  /// Without a template, messages are joined as mlx_lm joins them. Both must
+  /// Without a template, messages are joined as mlx_lm joins them. All must
   /// outlive the preparer.
   PromptPreparer(
-      const Tokenizer& tokenizer, const std::optional<ChatTemplate>& chat
+      const Tokenizer& tokenizer,
+      const std::optional<ChatTemplate>& chat,
+      const AnswerFormat& format
   );
 
+  /// See Engine::render_chat.
+  Result<std::string> render(const ChatInput& chat) const;
   /// See Engine::prepare_chat.
-  Result<PreparedPrompt> chat(
-      std::string_view messages_json,
-      std::string_view tools_json,
-      std::string_view kwargs_json
-  ) const;
+  Result<PreparedPrompt> chat(const ChatInput& chat) const;
   /// See Engine::prepare_open_chat. What transformers calls
   /// continue_final_message.
   Result<PreparedPrompt> open_chat(
@@ -41,6 +41,9 @@ class PromptPreparer {
   Result<PreparedPrompt> text(std::string_view text) const;
 
  private:
+  /// Whether the template says the same without the tools.
+  bool leaves_tools_out(const ChatInput& chat, const std::string& rendered)
+      const;
   /// Adds the boundary of a system prompt that the messages begin with.
   void mark_system_prompt(
       const nlohmann::ordered_json& messages,
@@ -57,6 +60,7 @@ class PromptPreparer {
 
   const Tokenizer& tokenizer_;
   const std::optional<ChatTemplate>& chat_;
+  const AnswerFormat& format_;
 };
 
 }  // namespace afterglow

@@ -28,4 +28,24 @@ Result<Tokenizer> make_tokenizer(const TokenizerSource& source) {
   return Tokenizer::from_gguf(vocab);
 }
 
+Result<AnswerFormat> make_answer_format(
+    const TokenizerSource& source,
+    std::string_view chat_template,
+    const Tokenizer& tokenizer
+) {
+  std::string named;
+  if (!source.tokenizer_config_json.empty()) {
+    Result<std::string> type =
+        tool_parser_type_in_config(source.tokenizer_config_json);
+    if (!type.ok()) {
+      return type.error();
+    }
+    named = *std::move(type);
+  }
+  const auto has_token = [&](std::string_view text) {
+    return tokenizer.token_to_id(text).has_value();
+  };
+  return infer_answer_format(chat_template, has_token, named);
+}
+
 }  // namespace afterglow

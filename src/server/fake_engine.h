@@ -121,10 +121,15 @@ class FakeEngine : public Engine {
   const ModelInfo& info() const override { return info_; }
   const Tokenizer& tokenizer() const override { return tokenizer_; }
 
-  Result<PreparedPrompt> prepare_chat(
-      std::string_view messages_json, std::string_view, std::string_view
-  ) const override {
-    return prepare_text(messages_json);
+  const AnswerFormat& answer_format() const override { return format; }
+
+  Result<std::string> render_chat(const ChatInput& chat) const override {
+    return std::string(chat.messages);
+  }
+  Result<PreparedPrompt> prepare_chat(const ChatInput& chat) const override {
+    auto prepared = prepare_text(chat.messages);
+    if (prepared.ok()) prepared->begins = format.begins_after(chat.messages);
+    return prepared;
   }
   Result<PreparedPrompt> prepare_open_chat(
       std::string_view messages_json, std::string_view
@@ -139,7 +144,7 @@ class FakeEngine : public Engine {
   Result<PreparedPrompt> prepare_text(std::string_view text) const override {
     auto tokens = tokenizer_.encode(text, false, false);
     if (!tokens.ok()) return tokens.error();
-    return PreparedPrompt{*std::move(tokens), {}};
+    return PreparedPrompt{.tokens = *std::move(tokens), .boundaries = {}};
   }
 
   Result<RequestId> submit(GenerationRequest request) override {
@@ -252,6 +257,7 @@ class FakeEngine : public Engine {
   }
 
   // Set before requests come.
+  AnswerFormat format;
   std::optional<Error> refusal;
   std::optional<Error> failure;  // what health() tells
   std::chrono::seconds wait_before_retry{1};

@@ -47,12 +47,15 @@ Result<PreparedPrompt> prepare(
     const Engine& engine, const CompletionRequest& request
 ) {
   if (const auto* chat = std::get_if<ChatPrompt>(&request.prompt)) {
-    return engine.prepare_chat(chat->messages_json, {}, chat->kwargs_json);
+    return engine.prepare_chat(
+        {.messages = chat->messages_json, .variables = chat->kwargs_json}
+    );
   }
   if (const auto* text = std::get_if<TextPrompt>(&request.prompt)) {
     return engine.prepare_text(*text);
   }
-  return PreparedPrompt{std::get<TokenPrompt>(request.prompt), {}};
+  return PreparedPrompt{
+      .tokens = std::get<TokenPrompt>(request.prompt), .boundaries = {}};
 }
 
 const char* prompt_field(const CompletionRequest& request) {
