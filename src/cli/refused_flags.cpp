@@ -35,10 +35,6 @@ constexpr RefusedFlag kFlags[] = {
      kServer,
      "browsers of other origins are not let "
      "in"},
-    {"--chat-template-args",
-     "",
-     kServer,
-     "a request gives them as chat_template_kwargs"},
     {"--draft-model", "", kGenerate | kServer, kDraft},
     {"--image", "", kGenerate, "models see text only"},
     {"--kv-bits", "", kGenerate | kCachePrompt | kServer, kKvBits},

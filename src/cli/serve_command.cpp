@@ -44,11 +44,11 @@ void set_up_log(const std::string& level) {
 
 ApiOptions api_options(const ServeFlags& flags) {
   ApiOptions options;
+  options.defaults = flags.requests;
   options.defaults.temperature = flags.sampling.temperature;
   options.defaults.top_p = flags.sampling.top_p;
   options.defaults.top_k = flags.sampling.top_k;
   options.defaults.min_p = flags.sampling.min_p;
-  options.defaults.max_tokens = flags.max_tokens;
   return options;
 }
 

@@ -1,10 +1,23 @@
 #include "cli/serve_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/refused_flags.h"
 
 namespace afterglow {
+namespace {
+
+std::string check_template_variables(const std::string& text) {
+  const auto variables = nlohmann::json::parse(text, nullptr, false);
+  if (!variables.is_object()) return "it is not a JSON object";
+  if (variables.contains("messages") || variables.contains("tools")) {
+    return "it must not replace 'messages' or 'tools'";
+  }
+  return {};
+}
+
+}  // namespace
 
 void add_serve_flags(CLI::App& command, ServeFlags& flags) {
   add_model_flags(command, flags.engine);
@@ -17,11 +30,20 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
   command
       .add_option(
           "--max-tokens",
-          flags.max_tokens,
+          flags.requests.max_tokens,
           "Most tokens of an answer, where a request does not say"
       )
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command
+      .add_option(
+          "--chat-template-args",
+          flags.requests.chat_template_args,
+          "Variables of the chat template as a JSON object, where a request's "
+          "chat_template_kwargs do not set them"
+      )
+      ->check(CLI::Validator(check_template_variables, "", "JSON object"))
+      ->type_name("JSON");
   add_cache_flags(command, flags.engine);
   add_refused_flags(command, MlxProgram::kServer);
   command
@@ -53,6 +75,13 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           "Most prompts that are read at once"
       )
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option(
+          "--queue-limit",
+          flags.engine.queue_limit,
+          "Most requests that wait; others are answered 429"
+      )
       ->capture_default_str();
   command.add_option("--log-level", flags.log_level, "Least level to log")
       ->transform(CLI::IsMember(

@@ -6,6 +6,7 @@
 #include "cli/engine_flags.h"
 #include "engine/engine.h"
 #include "server/http_server.h"
+#include "server/openai_schema.h"
 
 namespace CLI {
 class App;
@@ -18,7 +19,7 @@ struct ServeFlags {
   EngineOptions engine;
   HttpOptions http;
   SamplingFlags sampling;
-  std::size_t max_tokens = 512;
+  RequestDefaults requests;  // but for the sampling
   std::string log_level = "INFO";
 };
 

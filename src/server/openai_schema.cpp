@@ -271,19 +271,36 @@ void refuse_unserved_text(FieldReader& fields) {
   fields.refuse("suffix", "is not served: the model only continues", "");
 }
 
-void read_messages(FieldReader& fields, CompletionRequest& request) {
-  ChatPrompt prompt;
-  if (const json* kwargs = fields.find("chat_template_kwargs")) {
-    if (!kwargs->is_object()) {
-      fields.fail("chat_template_kwargs", "must be an object");
-    } else if (kwargs->contains("messages") || kwargs->contains("tools")) {
-      fields.fail(
-          "chat_template_kwargs", "must not replace 'messages' or 'tools'"
-      );
-    } else {
-      prompt.kwargs_json = kwargs->dump();
-    }
+/// The variables of the chat template: the defaults, with the request's own
+/// put over them.
+std::string read_template_variables(
+    FieldReader& fields, const RequestDefaults& defaults
+) {
+  const json* kwargs = fields.find("chat_template_kwargs");
+  if (kwargs == nullptr) return defaults.chat_template_args;
+  if (!kwargs->is_object()) {
+    fields.fail("chat_template_kwargs", "must be an object");
+    return {};
   }
+  if (kwargs->contains("messages") || kwargs->contains("tools")) {
+    fields.fail(
+        "chat_template_kwargs", "must not replace 'messages' or 'tools'"
+    );
+    return {};
+  }
+  if (defaults.chat_template_args.empty()) return kwargs->dump();
+  json variables = json::parse(defaults.chat_template_args);
+  variables.update(*kwargs);
+  return variables.dump();
+}
+
+void read_messages(
+    FieldReader& fields,
+    const RequestDefaults& defaults,
+    CompletionRequest& request
+) {
+  ChatPrompt prompt;
+  prompt.kwargs_json = read_template_variables(fields, defaults);
   const json* given = fields.find("messages");
   if (given == nullptr) {
     fields.fail("messages", "is missing");
@@ -353,7 +370,7 @@ Parsed parse(
   CompletionRequest request;
   FieldReader fields(*parsed);
   if (chat) {
-    read_messages(fields, request);
+    read_messages(fields, defaults, request);
     refuse_unserved_chat(fields);
   } else {
     read_prompt(fields, request);

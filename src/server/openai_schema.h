@@ -21,6 +21,8 @@ struct RequestDefaults {
   std::size_t top_k = 0;
   double min_p = 0;
   std::size_t max_tokens = 512;
+  /// Of the chat template; a request's chat_template_kwargs come before them.
+  std::string chat_template_args;  // empty, or an object as JSON
 };
 
 /// The messages of POST /v1/chat/completions, content flattened to text.

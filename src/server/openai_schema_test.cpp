@@ -125,6 +125,24 @@ TEST(Schema, EveryFieldReachesTheRequest) {
   );
 }
 
+TEST(Schema, TemplateVariablesOfTheRequestWinOverTheServers) {
+  RequestDefaults defaults = kDefaults;
+  defaults.chat_template_args = R"({"a":1,"enable_thinking":true})";
+  const auto variables = [&](const std::string& more) {
+    const auto parsed = parse_chat_request(chat_body(more), defaults);
+    return std::get<ChatPrompt>(std::get<CompletionRequest>(parsed).prompt)
+        .kwargs_json;
+  };
+  EXPECT_EQ(variables(""), defaults.chat_template_args);
+  EXPECT_EQ(
+      variables(R"("chat_template_kwargs":null)"), defaults.chat_template_args
+  );
+  EXPECT_EQ(
+      variables(R"("chat_template_kwargs":{"enable_thinking":false,"b":[2]})"),
+      R"({"a":1,"enable_thinking":false,"b":[2]})"
+  );
+}
+
 TEST(Schema, TheCacheIsReadAndWrittenAsAsked) {
   struct Case {
     const char* fields;
