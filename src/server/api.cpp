@@ -11,6 +11,7 @@
 #include "server/generation.h"
 #include "server/metrics.h"
 #include "server/openai_response.h"
+#include "server/page.h"
 
 namespace afterglow {
 namespace {
@@ -124,6 +125,7 @@ std::unique_ptr<Exchange> Api::handle(HttpRequest request) {
   ApiError error;
   error.type = "invalid_request_error";
   if (allowed.empty()) {
+    if (auto page = page_response(request)) return page;
     error.status = 404;
     error.code = "unknown_url";
     error.message = "there is nothing at " + request.path;

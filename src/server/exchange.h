@@ -19,6 +19,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> query;  // decoded
   std::string authorization;  // the headers of these names; empty: none
   std::string x_api_key;
+  std::string if_none_match;
   std::string body;
   std::string client;  // address and port, for the log
 };

@@ -278,6 +278,8 @@ asio::awaitable<HttpConnection::ReadResult> HttpConnection::read_request() {
   incoming.request.authorization =
       std::string(message[http::field::authorization]);
   incoming.request.x_api_key = std::string(message["x-api-key"]);
+  incoming.request.if_none_match =
+      std::string(message[http::field::if_none_match]);
   incoming.request.body = std::move(message.body());
   incoming.request.client = client_;
   incoming.wire.http11 = message.version() >= 11;

@@ -82,6 +82,8 @@ std::string WireWriter::write(const Output& output) {
         "a body with a length must come whole"
     );
     text = head_text(*output.head, output.body.size());
+    // Its length is the one that the client has (RFC 9110, 15.4.5).
+    if (status_ == 304) options_.head_only = true;
   }
   CHECK(
       begun_ || (output.body.empty() && !output.done), "a body without a head"
@@ -102,6 +104,8 @@ std::string_view reason_phrase(unsigned status) {
   switch (status) {
     case 200:
       return "OK";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 403:
