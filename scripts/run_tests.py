@@ -106,6 +106,7 @@ def steps(jobs: int) -> list[Step]:
         Step("format", "check", ["scripts/format.sh", "--check"]),
         Step("includes", "check", [sys.executable, "scripts/check_includes.py"]),
         Step("docs", "check", ["doxygen", "docs/Doxyfile"]),
+        Step("page", "check", ["web/check.sh"]),
         build("build", "release", "all"),
         ctest("unit", "build", "build"),
         Step("textkit", "cargo", cargo, env={"CARGO_TARGET_DIR": "build/cargo"}),

