@@ -1,9 +1,6 @@
 #include "server/cache_api.h"
 
-#include <algorithm>
-#include <boost/beast/core/string.hpp>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
 #include "server/field_reader.h"
@@ -61,17 +58,6 @@ void read_entry(FieldReader& fields, TakesEntry takes, CacheCall& call) {
 }
 
 }  // namespace
-
-std::string api_key_of(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
-  std::string_view value = request.authorization;
-  if (value.empty()) return request.x_api_key;
-  if (boost::beast::iequals(value.substr(0, kBearer.size()), kBearer)) {
-    value.remove_prefix(kBearer.size());
-    value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-  }
-  return std::string(value);
-}
 
 std::variant<CacheCall, ApiError> parse_cache_call(
     const HttpRequest& request, TakesEntry takes, const JsonLimits& limits

@@ -6,15 +6,11 @@
 
 #include "kv/entry_name.h"
 #include "server/api_error.h"
+#include "server/api_keys.h"
 #include "server/exchange.h"
 #include "server/json_body.h"
 
 namespace afterglow {
-
-/// The key a client shows: of `Authorization: Bearer KEY`, or the whole value
-/// of another scheme, else of `x-api-key`. "": none. Nothing checks it; it
-/// only tells clients apart.
-std::string api_key_of(const HttpRequest& request);
 
 /// What a request to a cache endpoint names.
 struct CacheCall {

@@ -17,19 +17,25 @@ struct HttpRequest {
   std::string method;
   std::string path;  // percent-decoded, without the query
   std::vector<std::pair<std::string, std::string>> query;  // decoded
-  std::string authorization;  // the headers of these names; empty: none
+  // The headers of these names; empty: none.
+  std::string host;
+  std::string origin;
+  std::string authorization;
   std::string x_api_key;
   std::string if_none_match;
   std::string body;
-  std::string client;  // address and port, for the log
+  std::string client;          // address and port, for the log
+  bool over_loopback = false;  // came to an address that is this machine's
 };
+
+using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
 /// Everything of a response before its body. Content-Length, Connection and
 /// the like are the transport's.
 struct ResponseHead {
   unsigned status = 200;
   std::string content_type = "application/json";
-  std::vector<std::pair<std::string, std::string>> headers;
+  HeaderList headers;
   /// True: the body comes in pieces and a client that reads too slowly is
   /// cut. False: head and whole body come in one Output.
   bool streaming = false;
@@ -70,5 +76,15 @@ Output error_output(const ApiError& error);
 /// Turns a request into an exchange. Thread: called from several at once;
 /// must not block.
 using HttpHandler = std::function<std::unique_ptr<Exchange>(HttpRequest)>;
+
+/// What a gate says to a request.
+struct Admission {
+  std::unique_ptr<Exchange> answer;  // to be sent at once; null: go on
+  HeaderList headers;                // of the answer, whatever it is
+};
+
+/// Sees each request before its body is read; `body` is empty. Thread: as a
+/// handler.
+using HttpGate = std::function<Admission(const HttpRequest&)>;
 
 }  // namespace afterglow

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/buffer.hpp>
@@ -10,24 +11,20 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/string.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <utility>
 
 namespace afterglow {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using boost::system::error_code;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto use_result = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kReadAhead = 64 << 10;
+constexpr std::size_t kHeadPiece = 4 << 10;
+constexpr std::size_t kBodyPiece = 64 << 10;
 constexpr std::size_t kDiscardBytes = 64 << 20;
 constexpr auto kDiscardTime = 2s;
 /// How often a client that sends no more is asked for a sign of life.
@@ -35,39 +32,16 @@ constexpr auto kProbeEvery = 5s;
 constexpr auto kForever = 24h * 365;
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-ApiError http_error(unsigned status, std::string message) {
-  ApiError error;
-  error.status = status;
-  error.type =
-      status >= 500 ? "service_unavailable_error" : "invalid_request_error";
-  error.message = std::move(message);
-  return error;
-}
-
-ApiError parse_error(const error_code& ec, const HttpLimits& limits) {
-  if (ec == http::error::header_limit) {
-    return http_error(
-        431,
-        "the request's header is longer than " +
-            std::to_string(limits.header_bytes) + " bytes"
-    );
-  }
-  if (ec == http::error::body_limit) {
-    return http_error(
-        413,
-        "the request's body is longer than " +
-            std::to_string(limits.body_bytes) + " bytes"
-    );
-  }
-  return http_error(400, "the request is not valid HTTP/1.1: " + ec.message());
-}
-
-/// Whether the bytes were wrong, and not the connection.
-bool is_protocol_error(const error_code& ec) {
-  static const auto& category =
-      error_code(http::error::end_of_stream).category();
-  return ec.category() == category && ec != http::error::end_of_stream &&
-         ec != http::error::partial_message;
+/// When to give up on a transfer: when nothing moves for the grace, or when so
+/// many bytes since the beginning are too few.
+steady_clock::time_point patience(
+    steady_clock::time_point begin,
+    std::chrono::milliseconds grace,
+    std::size_t bytes,
+    std::size_t least_rate
+) {
+  const std::chrono::milliseconds earned(bytes * 1000 / least_rate);
+  return std::min(steady_clock::now(), begin + earned) + grace;
 }
 
 double elapsed_ms(steady_clock::time_point since) {
@@ -135,6 +109,7 @@ HttpConnection::HttpConnection(
       signal_(socket_.get_executor()) {
   error_code ignored;
   const auto endpoint = socket_.remote_endpoint(ignored);
+  over_loopback_ = socket_.local_endpoint(ignored).address().is_loopback();
   client_ =
       endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
 }
@@ -187,35 +162,15 @@ void HttpConnection::close() {
 
 asio::awaitable<void> HttpConnection::run(bool refuse) {
   if (refuse) {
-    const ApiError error =
-        http_error(503, "too many connections; try again later");
-    co_await refuse_rest(error);
+    Incoming incoming =
+        refusal(http_error(503, "too many connections; try again later"));
+    co_await serve(std::move(incoming));
     co_return;
   }
   for (bool open = true; open;) {
     ReadResult read = co_await read_request();
     if (std::holds_alternative<Closed>(read)) break;
-    if (const auto* error = std::get_if<ApiError>(&read)) {
-      co_await refuse_rest(*error);
-      break;
-    }
-    Incoming& incoming = std::get<Incoming>(read);
-    const auto begin = steady_clock::now();
-    const std::string method = incoming.request.method;
-    const std::string path = printable(incoming.request.path);
-    auto exchange = shared_->handler(std::move(incoming.request));
-    open = co_await answer(std::move(exchange), incoming.wire);
-    spdlog::log(
-        method == "POST" ? spdlog::level::info : spdlog::level::debug,
-        "http client={} method={} path={} status={} bytes={} ms={:.1f}{}",
-        client_,
-        method,
-        path,
-        wire_->begun() ? wire_->status() : 0,
-        total_written_,
-        elapsed_ms(begin),
-        gone_ ? " left=true" : ""
-    );
+    open = co_await serve(std::get<Incoming>(std::move(read)));
   }
   disarm_deadline();
   error_code ignored;
@@ -223,69 +178,124 @@ asio::awaitable<void> HttpConnection::run(bool refuse) {
   socket_.close(ignored);
 }
 
+HttpConnection::Incoming HttpConnection::refusal(const ApiError& error) {
+  Incoming incoming;
+  incoming.answer = respond(error);
+  incoming.unread = true;
+  incoming.wire.keep_alive = false;
+  incoming.refused = " refused=\"" + error.message + "\"";
+  return incoming;
+}
+
+/// Answers a request; true when another one may follow.
+asio::awaitable<bool> HttpConnection::serve(Incoming incoming) {
+  const auto begin = steady_clock::now();
+  const std::string method = incoming.request.method;
+  const std::string path = printable(incoming.request.path);
+  auto exchange = incoming.answer != nullptr
+                      ? std::move(incoming.answer)
+                      : shared_->handler(std::move(incoming.request));
+  const bool open = co_await answer(std::move(exchange), incoming.wire);
+  const unsigned status = wire_->begun() ? wire_->status() : 0;
+  const bool notable = method == "POST" || (status >= 400 && status < 500);
+  spdlog::log(
+      notable ? spdlog::level::info : spdlog::level::debug,
+      "http client={} method={} path={} status={} bytes={} ms={:.1f}{}{}",
+      client_,
+      method.empty() ? "-" : method,
+      path.empty() ? "-" : path,
+      status,
+      total_written_,
+      elapsed_ms(begin),
+      incoming.refused,
+      gone_ ? " left=true" : ""
+  );
+  if (incoming.unread && !gone_) co_await take_in_rest();
+  co_return open;
+}
+
+asio::awaitable<bool> HttpConnection::read_some(std::size_t at_most) {
+  const auto [ec, count] =
+      co_await socket_.async_read_some(buffer_.prepare(at_most), use_result);
+  buffer_.commit(count);
+  co_return !ec;
+}
+
 asio::awaitable<bool> HttpConnection::wait_for_bytes() {
   if (buffer_.size() > 0) co_return true;
   if (half_closed_ || shared_->draining) co_return false;
   idle_ = true;
   arm_deadline(shared_->limits.idle);
-  const auto [ec, count] =
-      co_await socket_.async_read_some(buffer_.prepare(4096), use_result);
+  const bool some = co_await read_some(kHeadPiece);
   idle_ = false;
-  buffer_.commit(count);
-  co_return !ec;
+  co_return some;
 }
 
 asio::awaitable<HttpConnection::ReadResult> HttpConnection::read_request() {
-  const HttpLimits& limits = shared_->limits;
   const bool some = co_await wait_for_bytes();
   if (!some) co_return Closed{};
 
-  http::request_parser<http::string_body> parser;
-  parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
-  parser.body_limit(limits.body_bytes);
-  arm_deadline(limits.header);
-  const auto [header_ec, header_bytes] =
-      co_await http::async_read_header(socket_, buffer_, parser, use_result);
-  if (is_protocol_error(header_ec)) co_return parse_error(header_ec, limits);
-  if (header_ec) co_return Closed{};
-
-  const std::string expect(parser.get()[http::field::expect]);
-  if (!expect.empty() && !parser.is_done()) {
-    if (!boost::beast::iequals(expect, "100-continue")) {
-      co_return http_error(417, "the server meets no such expectation");
-    }
-    const bool sent = co_await write_all(kContinue);
-    if (!sent) co_return Closed{};
+  RequestReader reader(shared_->limits);
+  const bool head = co_await read_head(reader);
+  if (!head) co_return Closed{};
+  if (reader.state() == RequestReader::State::kFailed) {
+    co_return refusal(reader.error());
   }
-  parser.eager(true);
-  while (!parser.is_done()) {
-    arm_deadline(limits.body);
-    const auto [ec, count] =
-        co_await http::async_read_some(socket_, buffer_, parser, use_result);
-    if (is_protocol_error(ec)) co_return parse_error(ec, limits);
-    if (ec) co_return Closed{};
+  HttpRequest& request = reader.request();
+  request.client = client_;
+  request.over_loopback = over_loopback_;
+  Admission admission;
+  if (shared_->gate) admission = shared_->gate(request);
+
+  const bool has_body = reader.state() == RequestReader::State::kBody;
+  const bool unread = has_body && admission.answer != nullptr;
+  if (has_body && !unread) {
+    const bool body = co_await read_body(reader);
+    if (!body) co_return Closed{};
   }
   disarm_deadline();
-
-  auto message = parser.release();
   Incoming incoming;
-  incoming.request.method = std::string(message.method_string());
-  const std::string_view target(
-      message.target().data(), message.target().size()
-  );
-  incoming.request.path = decode_path(target);
-  incoming.request.query = decode_query(target);
-  incoming.request.authorization =
-      std::string(message[http::field::authorization]);
-  incoming.request.x_api_key = std::string(message["x-api-key"]);
-  incoming.request.if_none_match =
-      std::string(message[http::field::if_none_match]);
-  incoming.request.body = std::move(message.body());
-  incoming.request.client = client_;
-  incoming.wire.http11 = message.version() >= 11;
-  incoming.wire.keep_alive = message.keep_alive() && !shared_->draining;
-  incoming.wire.head_only = message.method() == http::verb::head;
+  if (reader.state() == RequestReader::State::kFailed) {
+    incoming = refusal(reader.error());
+  } else {
+    incoming.answer = std::move(admission.answer);
+    incoming.unread = unread;
+    incoming.wire = reader.wire();
+    if (unread || shared_->draining) incoming.wire.keep_alive = false;
+  }
+  incoming.wire.headers = std::move(admission.headers);
+  incoming.request = std::move(request);
   co_return incoming;
+}
+
+/// False when the connection ended first.
+asio::awaitable<bool> HttpConnection::read_head(RequestReader& reader) {
+  arm_deadline(shared_->limits.header);
+  while (reader.read(buffer_) == RequestReader::State::kHead) {
+    const bool more = co_await read_some(kHeadPiece);
+    if (!more) co_return false;
+  }
+  co_return true;
+}
+
+/// As read_head. A body that comes slower than the least rate is cut.
+asio::awaitable<bool> HttpConnection::read_body(RequestReader& reader) {
+  const HttpLimits& limits = shared_->limits;
+  const auto begin = steady_clock::now();
+  std::size_t came = buffer_.size();
+  bool asked = !reader.expects_continue();
+  while (reader.read(buffer_) == RequestReader::State::kBody) {
+    if (!std::exchange(asked, true)) {
+      const bool sent = co_await write_all(kContinue);
+      if (!sent) co_return false;
+    }
+    arm_deadline(patience(begin, limits.body, came, limits.least_rate));
+    const std::size_t before = buffer_.size();
+    const bool more = co_await read_some(kBodyPiece);
+    if (!more) co_return false;
+    came += buffer_.size() - before;
+  }
+  co_return true;
 }
 
 asio::awaitable<bool> HttpConnection::answer(
@@ -348,9 +358,11 @@ asio::awaitable<void> HttpConnection::write_response() {
 asio::awaitable<bool> HttpConnection::write_all(std::string bytes) {
   in_flight_ = std::move(bytes);
   written_ = 0;
+  const HttpLimits& limits = shared_->limits;
+  const auto begin = steady_clock::now();
   bool sent = true;
   while (sent && written_ < in_flight_.size()) {
-    arm_deadline(shared_->limits.write);
+    arm_deadline(patience(begin, limits.write, written_, limits.least_rate));
     const auto rest = asio::buffer(in_flight_) + written_;
     const auto [ec, count] =
         co_await socket_.async_write_some(rest, use_result);
@@ -404,28 +416,17 @@ void HttpConnection::signal() {
   signal_.cancel();
 }
 
-/// Answers a request that was not read to its end, and takes in what the
-/// client still sends for a while: closing at once would make its system
-/// throw the answer away.
-asio::awaitable<void> HttpConnection::refuse_rest(const ApiError& error) {
-  WireWriter wire({.keep_alive = false});
-  const bool sent = co_await write_all(wire.write(error_output(error)));
-  spdlog::info(
-      "http client={} status={} refused=\"{}\"",
-      client_,
-      error.status,
-      error.message
-  );
-  if (!sent) co_return;
+/// Takes in what the client still sends of a request that was answered before
+/// its end: closing at once would make its system throw the answer away.
+asio::awaitable<void> HttpConnection::take_in_rest() {
   error_code ignored;
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
   arm_deadline(kDiscardTime);
-  std::vector<char> discarded(64 << 10);
   for (std::size_t total = 0; total < kDiscardBytes;) {
-    const auto [ec, count] =
-        co_await socket_.async_read_some(asio::buffer(discarded), use_result);
-    if (ec) break;
-    total += count;
+    buffer_.clear();
+    const bool more = co_await read_some(kBodyPiece);
+    if (!more) break;
+    total += buffer_.size();
   }
 }
 
@@ -455,7 +456,11 @@ void HttpConnection::leave(const char* why) {
 }
 
 void HttpConnection::arm_deadline(std::chrono::milliseconds timeout) {
-  deadline_.expires_after(timeout);
+  arm_deadline(steady_clock::now() + timeout);
+}
+
+void HttpConnection::arm_deadline(steady_clock::time_point when) {
+  deadline_.expires_at(when);
   deadline_.async_wait([weak = weak_from_this()](error_code ec) {
     const auto self = weak.lock();
     if (ec || !self) return;

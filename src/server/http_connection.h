@@ -14,24 +14,27 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "server/exchange.h"
-#include "server/http_server.h"
+#include "server/http_limits.h"
 #include "server/http_wire.h"
+#include "server/request_reader.h"
 
 namespace afterglow {
 
 class HttpConnection;
 
-/// What connections share: the handler, the limits and the list of those that
-/// live. Thread: safe from any thread.
+/// What connections share: gate and handler, the limits and the list of those
+/// that live. Thread: safe from any thread.
 class HttpConnections {
  public:
-  HttpConnections(HttpHandler handler, HttpLimits limits)
-      : handler(std::move(handler)), limits(limits) {}
+  HttpConnections(HttpGate gate, HttpHandler handler, HttpLimits limits)
+      : gate(std::move(gate)), handler(std::move(handler)), limits(limits) {}
 
+  const HttpGate gate;
   const HttpHandler handler;
   const HttpLimits limits;
   std::atomic<bool> draining{false};
@@ -72,27 +75,39 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
  private:
   struct Waker;
+  /// A request that gets an answer.
   struct Incoming {
     HttpRequest request;
     WireOptions wire;
+    std::unique_ptr<Exchange> answer;  // null: the handler makes it
+    bool unread = false;               // the client may still be sending it
+    std::string refused;               // for the log
   };
   struct Closed {};
-  using ReadResult = std::variant<Closed, ApiError, Incoming>;
+  using ReadResult = std::variant<Closed, Incoming>;
+
+  /// For bytes that are no request, or one that is not taken.
+  static Incoming refusal(const ApiError& error);
 
   awaitable<void> run(bool refuse);
+  awaitable<bool> serve(Incoming incoming);
   awaitable<bool> wait_for_bytes();
+  awaitable<bool> read_some(std::size_t at_most);
   awaitable<ReadResult> read_request();
+  awaitable<bool> read_head(RequestReader& reader);
+  awaitable<bool> read_body(RequestReader& reader);
   awaitable<bool> answer(std::unique_ptr<Exchange> exchange, WireOptions wire);
   awaitable<void> write_response();
   awaitable<bool> write_all(std::string bytes);
   awaitable<void> watch_client();
   awaitable<void> wait_for_signal(std::chrono::milliseconds at_most);
-  awaitable<void> refuse_rest(const ApiError& error);
+  awaitable<void> take_in_rest();
 
   void on_wake();
   void leave(const char* why);
   void signal();
   void arm_deadline(std::chrono::milliseconds timeout);
+  void arm_deadline(std::chrono::steady_clock::time_point when);
   void disarm_deadline();
   bool client_is_gone();
   std::size_t unsent() const;
@@ -100,6 +115,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   tcp::socket socket_;
   const std::shared_ptr<HttpConnections> shared_;
   std::string client_;
+  bool over_loopback_ = false;
   boost::beast::flat_buffer buffer_;  // read, not yet parsed
   boost::asio::steady_timer deadline_;
   boost::asio::steady_timer signal_;  // something below has changed

@@ -44,12 +44,12 @@ Error listen_error(const HttpOptions& options, const error_code& ec) {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(const HttpOptions& options, HttpHandler handler)
+  Impl(const HttpOptions& options, HttpHandler handler, HttpGate gate)
       : context(options.threads),
         acceptor(asio::make_strand(context)),
         work(context.get_executor()),
         shared(std::make_shared<HttpConnections>(
-            std::move(handler), options.limits
+            std::move(gate), std::move(handler), options.limits
         )) {}
 
   Status listen(const HttpOptions& options) {
@@ -125,9 +125,10 @@ struct HttpServer::Impl {
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(
-    const HttpOptions& options, HttpHandler handler
+    const HttpOptions& options, HttpHandler handler, HttpGate gate
 ) {
-  auto impl = std::make_unique<Impl>(options, std::move(handler));
+  auto impl =
+      std::make_unique<Impl>(options, std::move(handler), std::move(gate));
   if (auto status = impl->listen(options); !status.ok()) return status.error();
   asio::co_spawn(
       impl->acceptor.get_executor(), impl->accept_loop(), asio::detached
@@ -158,6 +159,10 @@ std::string HttpServer::url() const {
   const std::string host =
       address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
   return "http://" + host + ":" + std::to_string(port());
+}
+
+bool HttpServer::on_loopback() const {
+  return impl_->bound.address().is_loopback();
 }
 
 std::size_t HttpServer::connections() const {

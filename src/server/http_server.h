@@ -8,20 +8,9 @@
 
 #include "base/result.h"
 #include "server/exchange.h"
+#include "server/http_limits.h"
 
 namespace afterglow {
-
-struct HttpLimits {
-  std::size_t header_bytes = 16 << 10;
-  std::size_t body_bytes = 32 << 20;
-  std::size_t connections = 512;
-  /// Output that a client has not taken yet; beyond it the client is cut.
-  std::size_t lag_bytes = 1 << 20;
-  std::chrono::milliseconds idle{75'000};    // between requests
-  std::chrono::milliseconds header{15'000};  // first byte to end of header
-  std::chrono::milliseconds body{30'000};    // between two pieces of a body
-  std::chrono::milliseconds write{30'000};   // until some output is taken
-};
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
@@ -40,8 +29,9 @@ class HttpServer {
   /// Binds, listens and starts the threads.
   /// Errors: kInvalidArgument for a bad host, kIo when the port is taken or
   /// may not be bound; the message says which and why.
+  /// gate: sees each request first; none lets all pass.
   static Result<std::unique_ptr<HttpServer>> start(
-      const HttpOptions& options, HttpHandler handler
+      const HttpOptions& options, HttpHandler handler, HttpGate gate = {}
   );
   /// Cuts what is still running.
   ~HttpServer();
@@ -49,6 +39,8 @@ class HttpServer {
   std::uint16_t port() const;
   /// "http://127.0.0.1:8080".
   std::string url() const;
+  /// Whether only this machine can reach it.
+  bool on_loopback() const;
   std::size_t connections() const;
 
   /// Stops accepting and closes connections that wait for a request; running

@@ -31,6 +31,10 @@ struct Stage {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, 30s, [&] { return alive == count; });
   }
+  bool alive_is(int count) {
+    const std::lock_guard lock(mutex);
+    return alive == count;
+  }
   /// Waits for the n-th exchange and gives it output.
   bool emit(std::size_t n, Output output) {
     std::unique_lock lock(mutex);
@@ -279,6 +283,121 @@ TEST_F(HttpServerTest, ASlowBodyIsCut) {
       client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab")
   );
   EXPECT_TRUE(client.at_end());
+}
+
+TEST_F(HttpServerTest, ABodyThatTricklesIsCutThoughItNeverStops) {
+  HttpLimits limits;
+  limits.body = 300ms;
+  limits.least_rate = 1000;
+  serve(limits);
+  TestClient client(port());
+  ASSERT_TRUE(
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n")
+  );
+  const auto begin = steady_clock::now();
+  int sent = 0;
+  // Each byte comes well before the deadline between two pieces.
+  while (client.send("x") && !client.ended_within(20ms)) ++sent;
+  EXPECT_LT(steady_clock::now() - begin, 5s);
+  EXPECT_GE(steady_clock::now() - begin, 300ms);
+  EXPECT_LT(sent, 900);
+}
+
+TEST_F(HttpServerTest, ABodyThatComesFastEnoughMayTakeItsTime) {
+  HttpLimits limits;
+  limits.body = 300ms;
+  limits.least_rate = 1000;
+  serve(limits);
+  TestClient client(port());
+  ASSERT_TRUE(
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\n\r\n")
+  );
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(client.send(std::string(100, 'x')));
+    ASSERT_FALSE(client.ended_within(30ms));
+  }
+  EXPECT_EQ(client.response().body, "POST / 3000");
+}
+
+TEST_F(HttpServerTest, AnAnswerThatIsSippedIsCut) {
+  HttpLimits limits;
+  limits.write = 300ms;
+  limits.least_rate = 8 << 20;
+  limits.lag_bytes = 64 << 20;
+  serve(limits);
+  TestClient slow(port(), 4096);
+  ASSERT_TRUE(slow.get("/stage"));
+  ASSERT_TRUE(stage_->emit(0, stream_piece(std::string(32 << 20, 'x'), true)));
+  const auto begin = steady_clock::now();
+  std::size_t taken = 0;
+  while (!stage_->alive_is(0) && steady_clock::now() - begin < 20s) {
+    taken += slow.take(1000);
+    EXPECT_FALSE(slow.ended_within(5ms));
+  }
+  EXPECT_TRUE(stage_->alive_is(0));
+  EXPECT_LT(taken, 16U << 20);
+}
+
+TEST_F(HttpServerTest, AGateAnswersBeforeTheBodyIsRead) {
+  HttpOptions options;
+  options.port = 0;
+  std::atomic<int> handled{0};
+  auto started = HttpServer::start(
+      options,
+      [&](HttpRequest request) {
+        ++handled;
+        return handle(std::move(request));
+      },
+      [](const HttpRequest& request) {
+        Admission admission;
+        admission.headers = {{"X-Gate", request.origin}};
+        EXPECT_TRUE(request.over_loopback);
+        if (request.path == "/closed") {
+          ResponseHead head;
+          head.status = 403;
+          admission.answer = respond(std::move(head), "no");
+        }
+        return admission;
+      }
+  );
+  ASSERT_TRUE(started.ok());
+  server_ = *std::move(started);
+  {
+    // Without a body the connection goes on.
+    TestClient client(port());
+    client.send("GET /closed HTTP/1.1\r\nHost: x\r\nOrigin: o\r\n\r\n");
+    auto response = client.response();
+    EXPECT_EQ(response.status, 403);
+    EXPECT_NE(response.head.find("X-Gate: o\r\n"), std::string::npos);
+    client.get("/open");
+    response = client.response();
+    EXPECT_EQ(response.status, 200);
+    EXPECT_NE(response.head.find("X-Gate: \r\n"), std::string::npos);
+  }
+  {
+    // A body is not waited for.
+    TestClient client(port());
+    client.send(
+        "POST /closed HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\na"
+    );
+    EXPECT_EQ(client.response().status, 403);
+    EXPECT_EQ(client.interim, 0);
+    client.send(std::string(9998, 'b') + "GET /open HTTP/1.1\r\n\r\n");
+    client.shutdown_write();
+    EXPECT_TRUE(client.at_end());
+  }
+  {
+    // Errors of the transport have the gate's headers, too.
+    TestClient client(port());
+    client.send(
+        "POST / HTTP/1.1\r\nHost: x\r\nOrigin: o\r\n"
+        "Content-Length: 99999999999\r\n\r\n"
+    );
+    const auto response = client.response();
+    EXPECT_EQ(response.status, 413);
+    EXPECT_NE(response.head.find("X-Gate: o\r\n"), std::string::npos);
+  }
+  EXPECT_EQ(handled, 1);
 }
 
 TEST_F(HttpServerTest, ALongAnswerOutlivesAllDeadlines) {

@@ -59,13 +59,15 @@ std::string WireWriter::head_text(
   std::string text = "HTTP/1.1 " + std::to_string(head.status) + " ";
   text.append(reason_phrase(head.status)).append("\r\n");
   add_header(text, "Server", "afterglow");
-  add_header(text, "Content-Type", head.content_type);
-  for (const auto& [name, value] : head.headers) {
+  const bool empty = head.status == 204;  // and says so (RFC 9110, 8.6)
+  if (!empty) add_header(text, "Content-Type", head.content_type);
+  for (const auto& [name, value] : head.headers) add_header(text, name, value);
+  for (const auto& [name, value] : options_.headers) {
     add_header(text, name, value);
   }
   if (chunked_) {
     add_header(text, "Transfer-Encoding", "chunked");
-  } else if (!streaming_) {
+  } else if (!streaming_ && !empty) {
     add_header(text, "Content-Length", std::to_string(body_bytes));
   }
   add_header(text, "Connection", options_.keep_alive ? "keep-alive" : "close");
@@ -104,10 +106,14 @@ std::string_view reason_phrase(unsigned status) {
   switch (status) {
     case 200:
       return "OK";
+    case 204:
+      return "No Content";
     case 304:
       return "Not Modified";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:

@@ -15,6 +15,7 @@ struct WireOptions {
   bool http11 = true;      // of the request
   bool keep_alive = true;  // wanted by the client and granted
   bool head_only = false;  // the request was HEAD
+  HeaderList headers;      // of every answer to the request
 };
 
 /// Writes responses as HTTP/1.1 text (RFC 9112): a length for a whole body,

@@ -62,6 +62,17 @@ TEST(HttpWire, HeadHasNoBody) {
   EXPECT_TRUE(text.ends_with("\r\n\r\n"));
 }
 
+TEST(HttpWire, NoContentHasNeitherLengthNorType) {
+  WireWriter wire({.headers = {{"Vary", "Origin"}}});
+  Output output = whole("");
+  output.head->status = 204;
+  EXPECT_EQ(
+      wire.write(output),
+      "HTTP/1.1 204 No Content\r\nServer: afterglow\r\nVary: Origin\r\n"
+      "Connection: keep-alive\r\n\r\n"
+  );
+}
+
 TEST(HttpWire, PathsAreDecoded) {
   EXPECT_EQ(decode_path("/v1/models/a%2Fb?x=%20"), "/v1/models/a/b");
   EXPECT_EQ(decode_path("/%4"), "/%4");

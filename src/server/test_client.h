@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -109,6 +111,17 @@ class TestClient {
     while (read_some()) {
     }
     return ended_ && buffer_.empty();
+  }
+  /// Whether the connection ends, or something comes, in this time.
+  bool ended_within(std::chrono::milliseconds time) {
+    pollfd descriptor{fd_, POLLRDHUP, 0};
+    return ::poll(&descriptor, 1, static_cast<int>(time.count())) > 0;
+  }
+  /// Reads and forgets up to so many bytes; returns how many.
+  std::size_t take(std::size_t at_most) {
+    std::string bytes(at_most, 0);
+    const ssize_t n = ::recv(fd_, bytes.data(), at_most, 0);
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
   }
   const std::string& unread() const { return buffer_; }
 
