@@ -1,7 +1,6 @@
 #include "server/api_keys.h"
 
 #include <openssl/crypto.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <boost/beast/core/string.hpp>
@@ -9,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 #include <span>
+
+#include "server/private_file.h"
 
 namespace afterglow {
 namespace {
@@ -79,9 +80,7 @@ Result<ApiKeyFile> read_api_key_file(const std::string& path) {
         Code::kInvalidArgument,
         "[serve.keys] there is no key in " + path + "; it takes one a line"};
   }
-  struct stat info {};
-  result.exposed = ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-                   (info.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  result.exposed = is_exposed(path);
   return result;
 }
 

@@ -27,6 +27,7 @@ constexpr std::size_t kHeadPiece = 4 << 10;
 constexpr std::size_t kBodyPiece = 64 << 10;
 constexpr std::size_t kDiscardBytes = 64 << 20;
 constexpr auto kDiscardTime = 2s;
+constexpr auto kGoodbyeTime = 2s;
 /// How often a client that sends no more is asked for a sign of life.
 constexpr auto kProbeEvery = 5s;
 constexpr auto kForever = 24h * 365;
@@ -101,15 +102,16 @@ struct HttpConnection::Waker : std::enable_shared_from_this<Waker> {
 };
 
 HttpConnection::HttpConnection(
-    tcp::socket socket, std::shared_ptr<HttpConnections> shared
+    std::unique_ptr<ByteStream> stream, std::shared_ptr<HttpConnections> shared
 )
-    : socket_(std::move(socket)),
+    : stream_(std::move(stream)),
+      strand_(socket().get_executor()),
       shared_(std::move(shared)),
-      deadline_(socket_.get_executor()),
-      signal_(socket_.get_executor()) {
+      deadline_(strand_),
+      signal_(strand_) {
   error_code ignored;
-  const auto endpoint = socket_.remote_endpoint(ignored);
-  over_loopback_ = socket_.local_endpoint(ignored).address().is_loopback();
+  const auto endpoint = socket().remote_endpoint(ignored);
+  over_loopback_ = socket().local_endpoint(ignored).address().is_loopback();
   client_ =
       endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
 }
@@ -121,7 +123,7 @@ HttpConnection::~HttpConnection() {
 void HttpConnection::start(bool refuse) {
   shared_->add(shared_from_this());
   asio::co_spawn(
-      socket_.get_executor(),
+      strand_,
       [self = shared_from_this(), refuse] { return self->run(refuse); },
       [self = shared_from_this()](std::exception_ptr failure) {
         self->exchange_.reset();
@@ -136,31 +138,33 @@ void HttpConnection::start(bool refuse) {
 }
 
 void HttpConnection::drain() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(strand_, [self = shared_from_this()] {
     error_code ignored;
-    if (self->idle_) self->socket_.close(ignored);
+    if (self->idle_) self->socket().close(ignored);
   });
 }
 
 void HttpConnection::cut(const ApiError& error) {
-  asio::post(socket_.get_executor(), [self = shared_from_this(), error] {
+  asio::post(strand_, [self = shared_from_this(), error] {
     error_code ignored;
     if (self->exchange_ != nullptr) {
       self->exchange_->fail(error);
       self->on_wake();
     } else {
-      self->socket_.close(ignored);
+      self->socket().close(ignored);
     }
   });
 }
 
 void HttpConnection::close() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(strand_, [self = shared_from_this()] {
     self->leave("the server closes");
   });
 }
 
 asio::awaitable<void> HttpConnection::run(bool refuse) {
+  const bool opened = co_await open();
+  if (!opened) co_return;
   if (refuse) {
     Incoming incoming =
         refusal(http_error(503, "too many connections; try again later"));
@@ -172,10 +176,30 @@ asio::awaitable<void> HttpConnection::run(bool refuse) {
     if (std::holds_alternative<Closed>(read)) break;
     open = co_await serve(std::get<Incoming>(std::move(read)));
   }
+  co_await say_goodbye();
+}
+
+asio::awaitable<bool> HttpConnection::open() {
+  arm_deadline(shared_->limits.handshake);
+  const error_code error = co_await stream_->open();
+  disarm_deadline();
+  if (!error) co_return true;
+  spdlog::info("http client={} tls=\"{}\"", client_, error.message());
+  if (gone_ || !is_plain_http(error)) co_return false;
+  stream_ = plain_stream(std::move(socket()));
+  co_await serve(refusal(
+      http_error(400, "this server speaks HTTP over TLS; ask it by https://")
+  ));
+  co_return false;
+}
+
+asio::awaitable<void> HttpConnection::say_goodbye() {
+  if (gone_) co_return;
+  arm_deadline(kGoodbyeTime);
+  co_await stream_->end();
   disarm_deadline();
   error_code ignored;
-  socket_.shutdown(tcp::socket::shutdown_both, ignored);
-  socket_.close(ignored);
+  socket().close(ignored);
 }
 
 HttpConnection::Incoming HttpConnection::refusal(const ApiError& error) {
@@ -215,10 +239,10 @@ asio::awaitable<bool> HttpConnection::serve(Incoming incoming) {
 }
 
 asio::awaitable<bool> HttpConnection::read_some(std::size_t at_most) {
-  const auto [ec, count] =
-      co_await socket_.async_read_some(buffer_.prepare(at_most), use_result);
+  const auto [error, count] =
+      co_await stream_->read_some(buffer_.prepare(at_most));
   buffer_.commit(count);
-  co_return !ec;
+  co_return !error;
 }
 
 asio::awaitable<bool> HttpConnection::wait_for_bytes() {
@@ -308,7 +332,7 @@ asio::awaitable<bool> HttpConnection::answer(
   probe_due_ = false;
   watching_ = true;
   asio::co_spawn(
-      socket_.get_executor(),
+      strand_,
       watch_client(),
       asio::bind_cancellation_slot(
           stop_watching_.slot(),
@@ -318,8 +342,7 @@ asio::awaitable<bool> HttpConnection::answer(
           }
       )
   );
-  const auto waker =
-      std::make_shared<Waker>(weak_from_this(), socket_.get_executor());
+  const auto waker = std::make_shared<Waker>(weak_from_this(), strand_);
   exchange_->start([waker] { waker->wake(); });
 
   co_await write_response();
@@ -364,11 +387,10 @@ asio::awaitable<bool> HttpConnection::write_all(std::string bytes) {
   while (sent && written_ < in_flight_.size()) {
     arm_deadline(patience(begin, limits.write, written_, limits.least_rate));
     const auto rest = asio::buffer(in_flight_) + written_;
-    const auto [ec, count] =
-        co_await socket_.async_write_some(rest, use_result);
+    const auto [error, count] = co_await stream_->write_some(rest);
     written_ += count;
     total_written_ += count;
-    sent = !ec;
+    sent = !error;
   }
   disarm_deadline();
   in_flight_.clear();
@@ -379,13 +401,13 @@ asio::awaitable<bool> HttpConnection::write_all(std::string bytes) {
 /// Reads ahead while an answer is made, to see the client close or reset.
 asio::awaitable<void> HttpConnection::watch_client() {
   while (!half_closed_ && buffer_.size() < kReadAhead) {
-    const auto [ec, count] =
-        co_await socket_.async_read_some(buffer_.prepare(4096), use_result);
+    const auto [error, count] =
+        co_await stream_->read_some(buffer_.prepare(kHeadPiece));
     buffer_.commit(count);
-    if (ec == asio::error::operation_aborted) co_return;
-    if (ec == asio::error::eof) {
+    if (error == asio::error::operation_aborted) co_return;
+    if (is_end_of_input(error)) {
       half_closed_ = true;
-    } else if (ec) {
+    } else if (error) {
       leave("it is gone");
       co_return;
     }
@@ -395,12 +417,12 @@ asio::awaitable<void> HttpConnection::watch_client() {
     signal();
   }
   const auto [ec] =
-      co_await socket_.async_wait(tcp::socket::wait_error, use_result);
+      co_await socket().async_wait(tcp::socket::wait_error, use_result);
   if (!ec && client_is_gone()) leave("it is gone");
 }
 
 bool HttpConnection::client_is_gone() {
-  pollfd descriptor{socket_.native_handle(), 0, 0};
+  pollfd descriptor{socket().native_handle(), 0, 0};
   return ::poll(&descriptor, 1, 0) > 0 &&
          (descriptor.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
@@ -419,14 +441,15 @@ void HttpConnection::signal() {
 /// Takes in what the client still sends of a request that was answered before
 /// its end: closing at once would make its system throw the answer away.
 asio::awaitable<void> HttpConnection::take_in_rest() {
-  error_code ignored;
-  socket_.shutdown(tcp::socket::shutdown_send, ignored);
   arm_deadline(kDiscardTime);
+  co_await stream_->end();
+  buffer_.clear();
   for (std::size_t total = 0; total < kDiscardBytes;) {
-    buffer_.clear();
-    const bool more = co_await read_some(kBodyPiece);
-    if (!more) break;
-    total += buffer_.size();
+    const auto [ec, count] = co_await socket().async_read_some(
+        buffer_.prepare(kBodyPiece), use_result
+    );
+    if (ec) break;
+    total += count;
   }
 }
 
@@ -451,7 +474,7 @@ void HttpConnection::leave(const char* why) {
     spdlog::info("http client={} cut=\"{}\"", client_, why);
   }
   error_code ignored;
-  socket_.close(ignored);
+  socket().close(ignored);
   signal();
 }
 

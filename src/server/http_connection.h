@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "server/byte_stream.h"
 #include "server/exchange.h"
 #include "server/http_limits.h"
 #include "server/http_wire.h"
@@ -61,7 +62,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   template <class T>
   using awaitable = boost::asio::awaitable<T>;
 
-  HttpConnection(tcp::socket socket, std::shared_ptr<HttpConnections> shared);
+  HttpConnection(
+      std::unique_ptr<ByteStream> stream,
+      std::shared_ptr<HttpConnections> shared
+  );
   ~HttpConnection();
 
   /// refuse: answers 503 and closes.
@@ -90,6 +94,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   static Incoming refusal(const ApiError& error);
 
   awaitable<void> run(bool refuse);
+  awaitable<bool> open();
   awaitable<bool> serve(Incoming incoming);
   awaitable<bool> wait_for_bytes();
   awaitable<bool> read_some(std::size_t at_most);
@@ -102,6 +107,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   awaitable<void> watch_client();
   awaitable<void> wait_for_signal(std::chrono::milliseconds at_most);
   awaitable<void> take_in_rest();
+  awaitable<void> say_goodbye();
 
   void on_wake();
   void leave(const char* why);
@@ -112,7 +118,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool client_is_gone();
   std::size_t unsent() const;
 
-  tcp::socket socket_;
+  tcp::socket& socket() { return stream_->socket(); }
+  const tcp::socket::executor_type& strand() const { return strand_; }
+
+  std::unique_ptr<ByteStream> stream_;
+  const tcp::socket::executor_type strand_;
   const std::shared_ptr<HttpConnections> shared_;
   std::string client_;
   bool over_loopback_ = false;

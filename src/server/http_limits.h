@@ -16,10 +16,11 @@ struct HttpLimits {
   /// are, that a body must come and an answer be taken with: who trickles
   /// holds no connection for ever.
   std::size_t least_rate = 16 << 10;
-  std::chrono::milliseconds idle{75'000};    // between requests
-  std::chrono::milliseconds header{15'000};  // first byte to end of header
-  std::chrono::milliseconds body{30'000};    // between two pieces of a body
-  std::chrono::milliseconds write{30'000};   // until some output is taken
+  std::chrono::milliseconds handshake{10'000};  // of TLS
+  std::chrono::milliseconds idle{75'000};       // between requests
+  std::chrono::milliseconds header{15'000};     // first byte to end of header
+  std::chrono::milliseconds body{30'000};       // between two pieces of a body
+  std::chrono::milliseconds write{30'000};      // until some output is taken
 };
 
 }  // namespace afterglow

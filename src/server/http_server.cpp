@@ -16,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "server/byte_stream.h"
 #include "server/http_connection.h"
+#include "server/tls_context.h"
 
 namespace afterglow {
 namespace {
@@ -51,6 +53,20 @@ struct HttpServer::Impl {
         shared(std::make_shared<HttpConnections>(
             std::move(gate), std::move(handler), options.limits
         )) {}
+
+  Status set_up_tls(const HttpOptions& options) {
+    if (options.ssl_cert_file.empty() && options.ssl_key_file.empty())
+      return {};
+    if (options.ssl_cert_file.empty() || options.ssl_key_file.empty()) {
+      return Error{
+          Code::kInvalidArgument,
+          "[http.listen] TLS needs both --ssl-cert-file and --ssl-key-file"};
+    }
+    auto made = make_tls_context(options.ssl_cert_file, options.ssl_key_file);
+    if (!made.ok()) return made.error();
+    tls = *std::move(made);
+    return {};
+  }
 
   Status listen(const HttpOptions& options) {
     error_code ec;
@@ -103,7 +119,9 @@ struct HttpServer::Impl {
     const std::size_t live = shared->count();
     const std::size_t limit = shared->limits.connections;
     if (live >= limit + kRefusals) return;
-    std::make_shared<HttpConnection>(std::move(socket), shared)
+    auto stream = tls == nullptr ? plain_stream(std::move(socket))
+                                 : tls_stream(std::move(socket), tls);
+    std::make_shared<HttpConnection>(std::move(stream), shared)
         ->start(live >= limit);
   }
 
@@ -118,6 +136,7 @@ struct HttpServer::Impl {
   tcp::acceptor acceptor;
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::shared_ptr<HttpConnections> shared;
+  std::shared_ptr<asio::ssl::context> tls;  // null: plain HTTP
   tcp::endpoint bound;
   std::vector<std::thread> threads;
 };
@@ -129,6 +148,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(
 ) {
   auto impl =
       std::make_unique<Impl>(options, std::move(handler), std::move(gate));
+  if (auto status = impl->set_up_tls(options); !status.ok()) {
+    return status.error();
+  }
   if (auto status = impl->listen(options); !status.ok()) return status.error();
   asio::co_spawn(
       impl->acceptor.get_executor(), impl->accept_loop(), asio::detached
@@ -158,7 +180,8 @@ std::string HttpServer::url() const {
   const auto address = impl_->bound.address();
   const std::string host =
       address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
-  return "http://" + host + ":" + std::to_string(port());
+  const std::string scheme = impl_->tls == nullptr ? "http://" : "https://";
+  return scheme + host + ":" + std::to_string(port());
 }
 
 bool HttpServer::on_loopback() const {

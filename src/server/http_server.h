@@ -16,19 +16,22 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;  // 0: any free one
   int threads = 2;
+  std::string ssl_cert_file;  // both, for TLS, or neither
+  std::string ssl_key_file;
   HttpLimits limits;
 };
 
-/// Serves HTTP/1.1 (RFC 9112): keep-alive, pipelining, chunked streams.
-/// While an exchange works, its connection is watched: when the client is
-/// gone the exchange is destroyed. A client that only closed its sending side
-/// is not gone and gets its answer.
-/// Thread: all members safe from any thread.
+/// Serves HTTP/1.1 (RFC 9112), over TLS if wanted: keep-alive, pipelining,
+/// chunked streams. While an exchange works, its connection is watched: when
+/// the client is gone the exchange is destroyed. A client that only closed its
+/// sending side is not gone and gets its answer. Thread: all members safe from
+/// any thread.
 class HttpServer {
  public:
   /// Binds, listens and starts the threads.
   /// Errors: kInvalidArgument for a bad host, kIo when the port is taken or
-  /// may not be bound; the message says which and why.
+  /// may not be bound, those of make_tls_context; the message says which and
+  /// why.
   /// gate: sees each request first; none lets all pass.
   static Result<std::unique_ptr<HttpServer>> start(
       const HttpOptions& options, HttpHandler handler, HttpGate gate = {}
