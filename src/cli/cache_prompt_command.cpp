@@ -16,6 +16,7 @@
 #include "cli/close_model.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_sources.h"
 #include "cli/prompt_text.h"
 #include "cli/refused_flags.h"
 #include "cli/report_error.h"
@@ -152,7 +153,8 @@ void add_cache_prompt_command(CLI::App& app, Action& action) {
       ->type_name("TOKEN");
   add_cache_flags(*command, flags->engine);
   add_refused_flags(*command, MlxProgram::kCachePrompt);
-  command->callback([flags, &action] {
+  command->callback([flags, command, &action] {
+    apply_shared_environment(*command);
     action = [flags] {
       return report_exceptions([&] { return cache_prompt(*flags); });
     };

@@ -15,6 +15,7 @@
 #include "cli/close_model.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_sources.h"
 #include "cli/refused_flags.h"
 #include "cli/report_error.h"
 
@@ -145,7 +146,8 @@ void add_chat_command(CLI::App& app, Action& action) {
       ->default_str("True at a terminal");
   add_cache_flags(*command, flags->engine);
   add_refused_flags(*command, MlxProgram::kChat);
-  command->callback([flags, &action] {
+  command->callback([flags, command, &action] {
+    apply_shared_environment(*command);
     if (flags->go_on && flags->engine.prompt_cache_dir.empty()) {
       throw CLI::ValidationError(
           "--continue",

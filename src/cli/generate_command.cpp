@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/continued_file.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_sources.h"
 #include "cli/prompt_text.h"
 #include "cli/refused_flags.h"
 #include "cli/report_error.h"
@@ -272,7 +273,8 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->default_str("True");
   add_cache_flags(*command, flags->engine);
   add_refused_flags(*command, MlxProgram::kGenerate);
-  command->callback([flags, &action] {
+  command->callback([flags, command, &action] {
+    apply_shared_environment(*command);
     action = [flags] {
       return report_exceptions([&] { return generate(*flags); });
     };

@@ -47,7 +47,7 @@ constexpr RefusedFlag kFlags[] = {
     {"--pipeline", "", kChat | kServer, "a model runs on one machine"},
     {"--prefill-step-size",
      "",
-     kGenerate | kChat | kServer,
+     kGenerate | kChat,
      "prompts are read in steps sized by time, some dozens of tokens each, and "
      "answers do not depend on it"},
     {"--quantize-activations",

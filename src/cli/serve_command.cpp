@@ -13,6 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_sources.h"
 #include "cli/report_error.h"
 #include "cli/serve_flags.h"
 #include "cli/signals.h"
@@ -182,11 +183,29 @@ int serve(const ServeFlags& flags) {
 
 void add_serve_command(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServeFlags>();
+  auto sources = std::make_shared<FlagSources>();
+  auto print_config = std::make_shared<bool>(false);
   CLI::App* command =
       app.add_subcommand("serve", "Serve a model over HTTP (OpenAI's API)");
+  sources->add_flags(*command);
+  command
+      ->add_flag(
+          "--print-config",
+          *print_config,
+          "Print all flags as a file for --config, and end"
+      )
+      ->configurable(false);
   add_serve_flags(*command, *flags);
-  command->callback([flags, &action] {
-    action = [flags] { return serve(*flags); };
+  command->callback([=, &action] {
+    sources->apply(*command);
+    if (*print_config) {
+      action = [text = sources->print(*command)] {
+        std::fputs(text.c_str(), stdout);
+        return 0;
+      };
+    } else {
+      action = [flags] { return serve(*flags); };
+    }
   });
 }
 

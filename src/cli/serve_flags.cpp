@@ -78,6 +78,14 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
   command
       .add_option(
+          "--prefill-step-size",
+          flags.engine.prefill_step_size,
+          "Most prompt tokens that are read between two tokens of others"
+      )
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option(
           "--queue-limit",
           flags.engine.queue_limit,
           "Most requests that wait; others are answered 429"
