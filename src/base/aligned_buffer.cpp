@@ -4,8 +4,7 @@
 
 #include <cstdint>
 #include <cstdlib>
-
-#include "base/check.h"
+#include <new>
 
 namespace afterglow {
 
@@ -60,7 +59,9 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_(bytes) {
       bytes < kHugePage ? std::aligned_alloc(kAlignment, rounded)
                         : map_huge(rounded)
   );
-  CHECK(data_ != nullptr, "no memory for " + std::to_string(bytes) + " bytes");
+  if (data_ == nullptr) {
+    throw std::bad_alloc();
+  }
 }
 
 AlignedBuffer::~AlignedBuffer() {

@@ -50,6 +50,10 @@ class Collector : public EventSink {
     std::lock_guard lock(mutex_);
     return tokens_;
   }
+  Progress last_progress() const {
+    std::lock_guard lock(mutex_);
+    return progress_.empty() ? Progress() : progress_.back();
+  }
   std::optional<Finished> finished() const {
     std::lock_guard lock(mutex_);
     return finished_;

@@ -306,7 +306,7 @@ class LoadedEngine : public Engine {
     options.prompt_concurrency = options_.prompt_concurrency;
     options.queue_limit = options_.queue_limit;
     options.pacing.max_tokens = options_.prefill_step_size;
-    options.kv_limit_bytes = memory_limit - info_.weight_bytes;
+    options.memory_limit_bytes = memory_limit - info_.weight_bytes;
     options.min_match_tokens = limits.min_match_tokens;
     scheduler_ =
         std::make_unique<Scheduler>(runner, *cache_, store_.get(), options);

@@ -81,48 +81,65 @@ class FakeRunner : public Runner {
       CHECK(length_ == 0);
       CHECK(pages.size() == pages_for(tokens));
       for (const PagePtr& page : pages) {
-        std::shared_ptr<Page> copy = pool_.make();
-        std::memcpy(copy->data(), page->data(), page->size());
-        pages_.push_back(std::move(copy));
+        pages_.push_back({page, nullptr});
       }
       length_ = tokens;
     }
     PagePtr seal(std::size_t index) override {
       CHECK(index * kPageTokens < length_);
-      std::shared_ptr<Page> copy = pool_.make();
-      std::memcpy(copy->data(), pages_[index]->data(), copy->size());
-      return copy;
+      pages_[index].writable = nullptr;
+      return pages_[index].page;
     }
-    void truncate(std::size_t tokens) override { length_ = tokens; }
+    void truncate(std::size_t tokens) override {
+      length_ = tokens;
+      pages_.resize(pages_for(tokens));
+    }
     std::size_t bytes() const override {
       return pages_.size() * pool_.page_bytes();
     }
 
     void append(Token token) {
-      if (length_ == pages_.size() * kPageTokens) {
-        pages_.push_back(pool_.make());
+      std::size_t index = length_ / kPageTokens;
+      if (index == pages_.size()) {
+        pages_.push_back(new_page());
+      } else if (pages_[index].writable == nullptr) {
+        Held copy = new_page();
+        std::memcpy(
+            copy.writable->data(), pages_[index].page->data(), copy.page->size()
+        );
+        pages_[index] = std::move(copy);
       }
-      cell(length_) = static_cast<float>(token);
-      v_cell(length_++) = -static_cast<float>(token);
+      auto* cells = reinterpret_cast<float*>(pages_[index].writable->data());
+      std::size_t at = length_++ % kPageTokens;
+      cells[at] = static_cast<float>(token);
+      cells[kPageTokens + at] = -static_cast<float>(token);
     }
-    std::vector<Token> tokens() {
+    std::vector<Token> tokens() const {
       std::vector<Token> result;
       for (std::size_t i = 0; i < length_; ++i) {
-        result.push_back(static_cast<Token>(cell(i)));
+        auto* cells =
+            reinterpret_cast<const float*>(pages_[i / kPageTokens].page->data()
+            );
+        result.push_back(static_cast<Token>(cells[i % kPageTokens]));
       }
       return result;
     }
 
    private:
-    float& cell(std::size_t i) {
-      Page& page = *pages_[i / kPageTokens];
-      return reinterpret_cast<float*>(page.data())[i % kPageTokens];
+    // As the CPU's: what is frozen is shared, and copied when written to.
+    struct Held {
+      PagePtr page;
+      Page* writable = nullptr;  // null: frozen
+    };
+    Held new_page() {
+      std::shared_ptr<Page> page = pool_.make();
+      Page* writable = page.get();
+      return {std::move(page), writable};
     }
-    float& v_cell(std::size_t i) { return (&cell(i))[kPageTokens]; }
 
     PagePool& pool_;
     std::size_t length_ = 0;
-    std::vector<std::shared_ptr<Page>> pages_;
+    std::vector<Held> pages_;
   };
 
   static KvLayout make_layout() {

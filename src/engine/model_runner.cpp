@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "base/check.h"
 
@@ -17,6 +18,23 @@ std::unique_ptr<KvState> ModelRunner::new_kv() {
 Status ModelRunner::step(
     std::span<const StepItem> items, const std::atomic<bool>& cancel
 ) {
+  bool begun = false;
+  try {
+    gather(items);
+    begun = true;
+    Batch batch{tokens_, spans_, &cancel};
+    ops_.begin(batch);
+    return compute(items, batch);
+  } catch (const std::bad_alloc&) {
+    if (begun) {
+      (void)ops_.end(false);  // whichever part it was, none of it counts
+    }
+    return Error{
+        Code::kExhausted, "[engine.step] the system has no memory left"};
+  }
+}
+
+void ModelRunner::gather(std::span<const StepItem> items) {
   tokens_.clear();
   spans_.clear();
   rows_.clear();
@@ -30,9 +48,11 @@ Status ModelRunner::step(
     }
   }
   logits_.resize(rows_.size() * model_.vocab_size);
+}
 
-  Batch batch{tokens_, spans_, &cancel};
-  ops_.begin(batch);
+Status ModelRunner::compute(
+    std::span<const StepItem> items, const Batch& batch
+) {
   bool cancelled = false;
   {
     Value hidden = model_.architecture->forward(ops_, batch);

@@ -23,6 +23,9 @@ class ModelRunner : public Runner {
       override;
 
  private:
+  void gather(std::span<const StepItem> items);
+  Status compute(std::span<const StepItem> items, const Batch& batch);
+
   Ops& ops_;
   const LoadedModel& model_;
   PagePool pool_;

@@ -38,7 +38,8 @@ class Runner {
 
   /// Computes all items as one ragged batch. On success each kv has grown by
   /// its tokens; on failure, or when cancelled, each is as before.
-  /// Errors: kCancelled; kInternal, also when a logit is not finite.
+  /// Errors: kCancelled; kExhausted when the system has no memory left;
+  /// kInternal, also when a logit is not finite.
   virtual Status step(
       std::span<const StepItem> items, const std::atomic<bool>& cancel
   ) = 0;

@@ -17,6 +17,7 @@ Scheduler::Scheduler(
     : runner_(runner),
       vocab_size_(runner.vocab_size()),
       context_length_(runner.context_length()),
+      page_bytes_(runner.layout().page_bytes()),
       cache_(cache),
       store_(store),
       options_(options),
@@ -64,6 +65,27 @@ Status Scheduler::check(const GenerationRequest& request) const {
   return validate(request.sampling, vocab_size_);
 }
 
+// What could not even run alone is refused before anybody waits for it.
+Status Scheduler::check_memory(const GenerationRequest& request) const {
+  std::uint64_t tokens = request.prompt.size() + request.max_tokens;
+  std::uint64_t pages = pages_for(tokens);
+  std::uint64_t needed = pages * page_bytes_ + options_.request_bytes +
+                         (tokens + request.prompt.size()) * sizeof(Token);
+  if (needed <= options_.memory_limit_bytes) {
+    return {};
+  }
+  return Error{
+      Code::kExhausted,
+      "[engine.submit] a prompt of " + std::to_string(request.prompt.size()) +
+          " tokens and an answer of up to " +
+          std::to_string(request.max_tokens) + " need " +
+          std::to_string(needed) +
+          " bytes of memory, and the memory limit "
+          "leaves " +
+          std::to_string(options_.memory_limit_bytes) +
+          "; shorten them, or raise the limit"};
+}
+
 Result<RequestId> Scheduler::submit(GenerationRequest request) {
   CHECK(request.sink != nullptr);
   if (Status checked = check(request); !checked.ok()) {
@@ -71,7 +93,13 @@ Result<RequestId> Scheduler::submit(GenerationRequest request) {
   }
   request.max_tokens =
       std::min(request.max_tokens, context_length_ - request.prompt.size());
+  if (Status fits = check_memory(request); !fits.ok()) {
+    return fits.error();
+  }
   std::lock_guard lock(mutex_);
+  if (!death_.empty()) {
+    return Error{Code::kUnavailable, "[engine.submit] " + death_};
+  }
   if (closed_) {
     return Error{Code::kUnavailable, "the server is shutting down"};
   }
@@ -172,11 +200,11 @@ Status Scheduler::health() const {
   if (!death_.empty()) {
     return Error{Code::kUnavailable, "[engine.health] " + death_};
   }
-  if (step_began_ != Clock::time_point{}) {
+  if (round_began_ != Clock::time_point{}) {
     auto so_far = std::chrono::duration_cast<std::chrono::seconds>(
-        Clock::now() - step_began_
+        Clock::now() - round_began_
     );
-    if (so_far > options_.longest_step) {
+    if (so_far >= options_.longest_step) {
       return Error{
           Code::kUnavailable,
           "[engine.health] a step has been running for " +
@@ -208,17 +236,52 @@ EngineCounters Scheduler::counters() const {
 }
 
 void Scheduler::run() {
-  while (take_inbox()) {
-    end_cancelled();
-    take_choices();
-    start_restored();
-    admit();
-    publish_load();
-    if (any_ready()) {
-      step();
+  try {
+    while (take_inbox()) {
+      end_cancelled();
+      take_choices();
+      start_restored();
+      admit();
+      publish_load();
+      if (any_ready()) {
+        step();
+      }
     }
+    end_all();
+  } catch (const std::exception& error) {
+    die(error.what());
   }
-  end_all();
+}
+
+// What threw may have left anything behind, so nothing of it is kept. All are
+// told, now and later: nobody waits for a thread that is no more.
+void Scheduler::die(const std::string& why) {
+  std::string death = "the generation thread has ended: " + why;
+  spdlog::critical("[engine.run] {}", death);
+  std::vector<SequencePtr> left;
+  std::vector<std::function<void(Runner&)>> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    death_ = death;
+    closed_ = true;
+    stopping_ = true;
+    round_began_ = {};
+    in_step_.clear();
+    tasks.swap(tasks_);
+    for (const auto& [id, sequence] : live_) {
+      left.push_back(sequence);
+    }
+    arrived_.clear();
+  }
+  for (const SequencePtr& sequence : left) {
+    sequence->abandon({Code::kInternal, "[engine.run] " + death});
+    ended(*sequence);
+  }
+  queue_.erase_if([](const Waiting&) { return true; });
+  next_.reset();
+  restoring_.clear();
+  running_.clear();
+  publish_load();
 }
 
 bool Scheduler::any_ready() const {
@@ -235,7 +298,15 @@ bool Scheduler::take_inbox() {
   std::vector<std::function<void(Runner&)>> tasks;
   {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return any_ready() || signals_ != seen_signals_; });
+    round_began_ = {};
+    auto has_work = [&] { return any_ready() || signals_ != seen_signals_; };
+    if (next_) {
+      // It waits for memory, which the writer or a caller may let go of.
+      wake_.wait_for(lock, std::chrono::milliseconds(20), has_work);
+    } else {
+      wake_.wait(lock, has_work);
+    }
+    round_began_ = Clock::now();
     seen_signals_ = signals_;
     if (stopping_) {
       return false;
@@ -247,7 +318,10 @@ bool Scheduler::take_inbox() {
     task(runner_);
     task = nullptr;
   }
-  queue_.insert(queue_.end(), arrived.begin(), arrived.end());
+  for (SequencePtr& sequence : arrived) {
+    std::string client = sequence->request().client;
+    queue_.push(client, {std::move(sequence), {}, 0, {}});
+  }
   return true;
 }
 
@@ -305,7 +379,12 @@ void Scheduler::end_cancelled() {
     ended(*sequence);
     return true;
   };
-  std::erase_if(queue_, end_if_cancelled);
+  queue_.erase_if([&](const Waiting& waiting) {
+    return end_if_cancelled(waiting.sequence);
+  });
+  if (next_ && end_if_cancelled(next_->sequence)) {
+    next_.reset();
+  }
   std::erase_if(restoring_, [&](const auto& entry) {
     return end_if_cancelled(entry.second);
   });
@@ -365,7 +444,8 @@ void Scheduler::end_all() {
     sequence->finish(FinishReason::kCancelled);
     ended(*sequence);
   }
-  queue_.clear();
+  queue_.erase_if([](const Waiting&) { return true; });
+  next_.reset();
   restoring_.clear();
   running_.clear();
   publish_load();

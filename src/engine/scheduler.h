@@ -5,10 +5,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "engine/engine_counters.h"
+#include "engine/fair_queue.h"
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"
@@ -34,7 +35,10 @@ struct SchedulerOptions {
   std::size_t decode_concurrency = 32;  // sequences at once
   std::size_t prompt_concurrency = 8;   // of these, still reading prompts
   std::size_t queue_limit = 256;
-  std::uint64_t kv_limit_bytes = CacheLimits::kUnlimited;  // running and idle
+  // Of all pages and of what requests take besides; more never run at once.
+  std::uint64_t memory_limit_bytes = CacheLimits::kUnlimited;
+  std::uint64_t request_bytes = 0;    // of a running one, beside KV and tokens
+  bool kv_outside_pool = false;       // sequences have arrays, pages are copies
   std::size_t min_match_tokens = 32;  // shorter matches are computed again
   StepPacer::Limits pacing;
   // A step that lasts longer will not end: see Engine::health.
@@ -102,21 +106,62 @@ class Scheduler {
   using Clock = std::chrono::steady_clock;
   using SequencePtr = std::shared_ptr<Sequence>;
 
+  /// One in the queue.
+  struct Waiting {
+    SequencePtr sequence;
+    // Who is reading what it needs, too, and how much of that.
+    std::optional<RequestId> awaits;
+    std::size_t awaited_tokens = 0;
+    Lent lent;  // what came of waiting
+  };
+  /// The one whose turn it is, until there is room for it: by then others
+  /// may have come that would fit, but it would wait for ever if they went
+  /// first.
+  struct Next {
+    SequencePtr sequence;
+    Lent lent;
+    Match match;  // pinned: making room must not cost what it reuses
+    bool ask_store = false;
+  };
+
+  /// Who takes part in a step and with what.
+  struct StepBatch {
+    std::vector<SequencePtr> sequences;
+    std::vector<StepItem> items;
+    std::size_t tokens = 0;
+    std::size_t prompt_tokens = 0;
+  };
+
   Status check(const GenerationRequest& request) const;
+  Status check_memory(const GenerationRequest& request) const;
 
   // The generation thread: the loop (scheduler.cpp), admission
   // (scheduler_admission.cpp) and steps (scheduler_steps.cpp).
   bool take_inbox();
   void end_cancelled();
   void admit();
-  bool has_room(const Sequence& sequence);
-  bool shared_prefix_is_coming(const Sequence& sequence) const;
+  bool has_place() const;
+  bool choose_next();
+  std::uint64_t promised_bytes() const;
+  std::uint64_t needed_by_next() const;
+  bool has_room_for_next();
+  bool memory_comes_free() const;
+  void refuse_next();
   SequencePtr find_running(RequestId id) const;
   void take_choices();
   bool any_ready() const;
-  void look_up(SequencePtr sequence);
+  void look_up_next();
+  void enter_next();
   void start_restored();
   void start(SequencePtr sequence, const Restored& restored);
+  // Who begins with whose KV (scheduler_sharing.cpp).
+  bool may_share(const Sequence& from, const Sequence& to) const;
+  std::size_t least_shared(const Sequence& sequence) const;
+  bool is_reading(RequestId id, std::size_t tokens) const;
+  bool must_wait(Waiting& waiting) const;
+  void borrow_for_next();
+  void lend_to_waiting(Sequence& sequence);
+
   void step();
   void rerun_alone(const std::vector<SequencePtr>& batch, const Error& error);
   void drop(const SequencePtr& sequence);
@@ -125,22 +170,26 @@ class Scheduler {
   void ended(const Sequence& sequence);
   void measure(std::size_t tokens, std::size_t prompt_tokens, double seconds);
   void end_all();
-  std::vector<StepItem> next_items(const std::vector<SequencePtr>& batch);
+  StepBatch next_batch();
   void publish_load();
+  void die(const std::string& why);
 
   Runner& runner_;  // of the generation thread, which it may end with
   const std::size_t vocab_size_;
   const std::size_t context_length_;
+  const std::size_t page_bytes_;
   PromptCache& cache_;
   Store* store_;
   const SchedulerOptions options_;
   const BlockId imported_root_;
 
   // Of the generation thread.
-  std::deque<SequencePtr> queue_;
+  FairQueue<Waiting> queue_;
+  std::optional<Next> next_;
   std::unordered_map<RequestId, SequencePtr> restoring_;
   std::vector<SequencePtr> running_;
   StepPacer pacer_;
+  std::size_t steps_ = 0;
   std::uint64_t unpriced_tokens_ = 0;  // saved before a price was measured
 
   mutable std::mutex mutex_;
@@ -155,7 +204,7 @@ class Scheduler {
   std::vector<SequencePtr> in_step_;
   EngineCounters counters_;
   std::string death_;                // why run() ended early; empty: it did not
-  Clock::time_point step_began_{};   // none: no step is being computed
+  Clock::time_point round_began_{};  // none: there is nothing to do
   Clock::time_point last_end_{};     // of a request
   double seconds_between_ends_ = 0;  // smoothed; 0: not known
   std::uint64_t signals_ = 0;

@@ -36,120 +36,188 @@ Restored from_history(const KvHistory& history, std::size_t shared) {
 
 }  // namespace
 
-void Scheduler::admit() {
+bool Scheduler::has_place() const {
   std::size_t reading = restoring_.size();
   std::size_t computing = restoring_.size();
   for (const SequencePtr& sequence : running_) {
     reading += sequence->decoding() ? 0 : 1;
     computing += sequence->waiting() ? 0 : 1;  // those take no part in steps
   }
-  for (auto next = queue_.begin(); next != queue_.end();) {
-    if (computing >= options_.decode_concurrency ||
-        reading >= options_.prompt_concurrency) {
+  return computing < options_.decode_concurrency &&
+         reading < options_.prompt_concurrency;
+}
+
+void Scheduler::admit() {
+  while (has_place() && choose_next()) {
+    if (has_room_for_next()) {
+      enter_next();
+      start_restored();  // what lay in RAM has been answered already
+    } else if (memory_comes_free()) {
       return;
+    } else {
+      refuse_next();
     }
-    if (shared_prefix_is_coming(**next)) {
-      ++next;
-      continue;
-    }
-    if (!has_room(**next)) {
-      if (computing > 0) {
-        return;
-      }
-      (*next)->fail(
-          {Code::kExhausted,
-           "the prompt and its answer need more memory than the memory limit "
-           "leaves"}
-      );
-      ended(**next);
-      next = queue_.erase(next);
-      continue;
-    }
-    SequencePtr sequence = std::move(*next);
-    next = queue_.erase(next);
-    ++reading;
-    ++computing;
-    look_up(std::move(sequence));
-    start_restored();  // what lay in RAM has been answered already
   }
 }
 
-// Whether its KV fits at its longest, idle pages giving way first.
-bool Scheduler::has_room(const Sequence& sequence) {
-  std::uint64_t page_bytes = runner_.layout().page_bytes();
-  std::uint64_t needed = sequence.max_pages() * page_bytes;
-  for (const SequencePtr& other : running_) {
-    needed += other->max_pages() * page_bytes;
+// False: nobody is there who need not wait for another one's prompt.
+bool Scheduler::choose_next() {
+  if (next_) {
+    return true;
   }
-  for (const auto& [id, other] : restoring_) {
-    needed += other->max_pages() * page_bytes;
-  }
-  if (needed > options_.kv_limit_bytes) {
+  auto running_of = [&](const std::string& client) {
+    auto is_his = [&](const SequencePtr& sequence) {
+      return sequence->request().client == client;
+    };
+    return std::count_if(running_.begin(), running_.end(), is_his) +
+           std::count_if(
+               restoring_.begin(),
+               restoring_.end(),
+               [&](const auto& entry) { return is_his(entry.second); }
+           );
+  };
+  std::optional<Waiting> waiting =
+      queue_.take(running_of, [&](Waiting& one) { return !must_wait(one); });
+  if (!waiting) {
     return false;
   }
-  std::uint64_t idle = cache_.stats().ram_bytes;
-  if (idle > options_.kv_limit_bytes - needed) {
-    std::uint64_t excess = idle - (options_.kv_limit_bytes - needed);
-    return cache_.shrink_ram(excess) >= excess;
-  }
+  next_.emplace(Next{
+      std::move(waiting->sequence), std::move(waiting->lent), {}, false});
+  borrow_for_next();
+  look_up_next();
   return true;
 }
 
-// Whether a sequence ahead will soon have pages that this one needs too:
-// waiting for them is cheaper than computing, or reading, them again.
-bool Scheduler::shared_prefix_is_coming(const Sequence& sequence) const {
-  if (!sequence.request().cache_read || sequence.request().history) {
-    return false;
-  }
-  const std::vector<Token>& prompt = sequence.request().prompt;
-  auto will_bring = [&](const Sequence& other) {
-    if (!other.request().cache_store ||
-        other.request().cache_namespace != sequence.request().cache_namespace ||
-        other.decoding()) {
-      return false;
-    }
-    const std::size_t shared = shared_prefix(prompt, other.request().prompt);
-    return other.prompt_read() < shared / kPageTokens * kPageTokens;
-  };
-  return std::any_of(
-             running_.begin(),
-             running_.end(),
-             [&](const SequencePtr& other) { return will_bring(*other); }
-         ) ||
-         std::any_of(
-             restoring_.begin(),
-             restoring_.end(),
-             [&](const auto& other) { return will_bring(*other.second); }
-         );
-}
-
-void Scheduler::look_up(SequencePtr sequence) {
-  const GenerationRequest& request = sequence->request();
+// What is known of its prompt, unless a running one has lent as much.
+void Scheduler::look_up_next() {
+  Sequence& sequence = *next_->sequence;
+  const GenerationRequest& request = sequence.request();
+  std::size_t had =
+      std::max(next_->lent.restored.tokens, shared_with_history(request));
   // What the request came with may be all that there is to know.
-  if (!request.cache_read ||
-      shared_with_history(request) + 1 >= request.prompt.size()) {
-    start(std::move(sequence), {});
+  if (!request.cache_read || had + 1 >= request.prompt.size()) {
     return;
   }
   std::optional<BlockId> imported;
   if (request.cache_namespace.empty()) {
     imported = imported_root_;
   }
-  Match match = cache_.lookup(sequence->root(), request.prompt, imported);
-  if (match.tokens() < options_.min_match_tokens) {
-    match = Match();  // nothing to be read from disk for it
-  } else {
-    sequence->set_root(match.root());
+  Match match = cache_.lookup(sequence.root(), request.prompt, imported);
+  if (next_->lent.restored.tokens > 0 &&
+      next_->lent.restored.tokens >= match.tokens()) {
+    return;
   }
-  if (store_ == nullptr) {
-    start(std::move(sequence), in_ram(match));
+  next_->lent = {};
+  next_->ask_store = store_ != nullptr;  // it may know blocks of others
+  if (match.tokens() >= options_.min_match_tokens) {
+    next_->match = std::move(match);
+    sequence.set_root(next_->match.root());
+  }
+}
+
+// What those that run may still take beyond the pages there are.
+std::uint64_t Scheduler::promised_bytes() const {
+  std::uint64_t sum = 0;
+  auto add = [&](const Sequence& sequence, std::size_t pages) {
+    sum +=
+        pages * page_bytes_ + options_.request_bytes + sequence.token_bytes();
+  };
+  for (const SequencePtr& sequence : running_) {
+    std::size_t pages = sequence->pages_to_come();
+    if (options_.kv_outside_pool) {
+      sum += sequence->kv_bytes();
+      if (sequence->request().cache_store) {
+        pages += sequence->max_pages() - sequence->prompt_read() / kPageTokens;
+      }
+    }
+    add(*sequence, pages);
+  }
+  for (const auto& [id, sequence] : restoring_) {
+    add(*sequence, sequence->max_pages());
+  }
+  return sum;
+}
+
+std::uint64_t Scheduler::needed_by_next() const {
+  const Sequence& sequence = *next_->sequence;
+  std::size_t pages = sequence.max_pages();
+  if (options_.kv_outside_pool) {
+    pages *= sequence.request().cache_store ? 2 : 1;
+  } else {
+    // What it shares is there already; a page shared in part is copied.
+    std::size_t shared =
+        std::max(next_->lent.restored.tokens, in_ram(next_->match).tokens);
+    const std::size_t most = sequence.request().prompt.size() - 1;
+    pages -= std::min(shared, most) / kPageTokens;
+  }
+  return pages * page_bytes_ + options_.request_bytes + sequence.token_bytes();
+}
+
+// Whether it fits at its longest, idle pages giving way first. All pages
+// count, whoever holds them: sequences, entries, the writer, callers.
+bool Scheduler::has_room_for_next() {
+  std::uint64_t others = needed_by_next() + promised_bytes();
+  queue_.for_each([&](const Waiting& waiting) {
+    others += waiting.sequence->request().prompt.size() * sizeof(Token);
+  });
+  auto excess = [&] {
+    std::uint64_t total = others + runner_.pool().live_pages() * page_bytes_;
+    return total - std::min(total, options_.memory_limit_bytes);
+  };
+  if (excess() > 0) {
+    // Only what nobody else holds comes free by that.
+    cache_.shrink_ram(excess());
+  }
+  return excess() == 0;
+}
+
+// Whether it is worth waiting, or else nothing would ever change.
+bool Scheduler::memory_comes_free() const {
+  bool computing = std::any_of(
+      running_.begin(),
+      running_.end(),
+      [](const SequencePtr& sequence) { return !sequence->waiting(); }
+  );
+  return computing || !restoring_.empty() || cache_.dirty_count() > 0;
+}
+
+void Scheduler::refuse_next() {
+  bool lent = false;
+  queue_.for_each([&](Waiting& waiting) {
+    lent = lent || waiting.lent.restored.tokens > 0;
+    waiting.lent = {};
+  });
+  if (lent) {
+    return;  // looked at once more
+  }
+  next_->sequence->fail(
+      {Code::kExhausted,
+       "[engine.memory] the prompt and its answer need up to " +
+           std::to_string(needed_by_next()) +
+           " bytes of memory, and cache histories in use leave less of the "
+           "memory limit; let go of them, or raise it"}
+  );
+  ended(*next_->sequence);
+  next_.reset();
+}
+
+void Scheduler::enter_next() {
+  Next next = *std::exchange(next_, std::nullopt);
+  SequencePtr& sequence = next.sequence;
+  if (next.lent.restored.tokens > 0) {
+    sequence->set_root(next.lent.root);
+    start(std::move(sequence), next.lent.restored);
+    return;
+  }
+  if (!next.ask_store) {
+    start(std::move(sequence), in_ram(next.match));
     return;
   }
   RequestId id = sequence->id();
   RestoreRequest restore;
   restore.root = sequence->root();
-  restore.prompt = request.prompt;
-  restore.match = std::move(match);
+  restore.prompt = sequence->request().prompt;
+  restore.match = std::move(next.match);
   restore.seconds_per_token = pacer_.prefill_seconds_per_token();
   restore.done = [this, id](Restored restored) {
     std::lock_guard lock(mutex_);
@@ -169,7 +237,7 @@ void Scheduler::start(SequencePtr sequence, const Restored& restored) {
   const GenerationRequest& request = sequence->request();
   const std::size_t most = request.prompt.size() - 1;
   std::size_t reused = std::min(restored.tokens, most);
-  if (reused < options_.min_match_tokens) {
+  if (reused < least_shared(*sequence)) {
     reused = 0;
   }
   const std::size_t given = std::min(shared_with_history(request), most);

@@ -2,69 +2,73 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
+#include <new>
 #include <span>
 #include <utility>
 
+#include "engine/prompt_shares.h"
 #include "engine/scheduler.h"
 
 namespace afterglow {
 
-std::vector<StepItem> Scheduler::next_items(
-    const std::vector<SequencePtr>& batch
-) {
-  auto reading = static_cast<std::size_t>(std::count_if(
-      batch.begin(),
-      batch.end(),
-      [](const SequencePtr& sequence) { return !sequence->decoding(); }
-  ));
-  std::size_t share =
-      reading == 0 ? 0 : std::max<std::size_t>(1, pacer_.budget() / reading);
-  std::vector<StepItem> items;
-  for (const SequencePtr& sequence : batch) {
-    items.push_back(sequence->next(share));
+// All that decode are in each step, so a prompt, however long, never delays
+// their next token by more than the one step that is being computed.
+Scheduler::StepBatch Scheduler::next_batch() {
+  StepBatch batch;
+  std::vector<SequencePtr> reading;
+  for (const SequencePtr& sequence : running_) {
+    if (sequence->waiting()) {
+      continue;
+    }
+    if (sequence->decoding()) {
+      batch.sequences.push_back(sequence);
+      batch.items.push_back(sequence->next(0));
+    } else {
+      reading.push_back(sequence);
+    }
   }
-  return items;
+  std::vector<PromptReader> readers;
+  for (const SequencePtr& sequence : reading) {
+    readers.push_back({sequence->prompt_left(), sequence->request().client});
+  }
+  std::vector<std::size_t> shares =
+      share_prompt_budget(pacer_.budget(batch.items.size()), readers, steps_++);
+  for (std::size_t i = 0; i < reading.size(); ++i) {
+    if (shares[i] > 0) {
+      batch.sequences.push_back(reading[i]);
+      batch.items.push_back(reading[i]->next(shares[i]));
+      batch.prompt_tokens += shares[i];
+    }
+  }
+  for (const StepItem& item : batch.items) {
+    batch.tokens += item.tokens.size();
+  }
+  return batch;
 }
 
 void Scheduler::step() {
-  std::vector<SequencePtr> batch;
-  std::copy_if(
-      running_.begin(),
-      running_.end(),
-      std::back_inserter(batch),
-      [](const SequencePtr& sequence) { return !sequence->waiting(); }
-  );
-  std::vector<StepItem> items = next_items(batch);
-  std::size_t tokens = 0;
-  std::size_t prompt_tokens = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    tokens += items[i].tokens.size();
-    prompt_tokens += batch[i]->prompt_tokens_in(items[i]);
-  }
+  StepBatch batch = next_batch();
   {
     std::lock_guard lock(mutex_);
-    in_step_ = batch;
+    in_step_ = batch.sequences;
     cancel_step_.store(stopping_);
-    step_began_ = Clock::now();
   }
   auto began = Clock::now();
-  Status status = runner_.step(items, cancel_step_);
+  Status status = runner_.step(batch.items, cancel_step_);
   std::chrono::duration<double> took = Clock::now() - began;
   {
     std::lock_guard lock(mutex_);
-    step_began_ = {};
     in_step_.clear();
   }
   if (status.ok()) {
-    measure(tokens, prompt_tokens, took.count());
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (advance(*batch[i], items[i])) {
-        drop(batch[i]);
+    measure(batch.tokens, batch.prompt_tokens, took.count());
+    for (std::size_t i = 0; i < batch.items.size(); ++i) {
+      if (advance(*batch.sequences[i], batch.items[i])) {
+        drop(batch.sequences[i]);
       }
     }
   } else if (status.error().code != Code::kCancelled) {
-    rerun_alone(batch, status.error());
+    rerun_alone(batch.sequences, status.error());
   }
 }
 
@@ -83,7 +87,15 @@ void Scheduler::measure(
 
 bool Scheduler::advance(Sequence& sequence, const StepItem& item) {
   Timings before = sequence.timings();
-  bool over = sequence.advance(item);
+  bool over = true;
+  try {
+    lend_to_waiting(sequence);
+    over = sequence.advance(item);
+  } catch (const std::bad_alloc&) {
+    sequence.abandon(
+        {Code::kExhausted, "[engine.step] the system has no memory left"}
+    );
+  }
   count(before, sequence.timings());
   return over;
 }
@@ -101,7 +113,7 @@ void Scheduler::rerun_alone(
 ) {
   for (const SequencePtr& sequence : batch) {
     Status status = error;
-    StepItem item = sequence->next(options_.pacing.min_tokens);
+    StepItem item = sequence->next(pacer_.least());
     if (batch.size() > 1) {
       status = runner_.step(std::span(&item, 1), cancel_step_);
     }

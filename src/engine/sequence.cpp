@@ -22,10 +22,6 @@ Sequence::Sequence(RequestId id, GenerationRequest request, const BlockId& root)
   timings_.cache_store = request_.cache_store;
 }
 
-std::size_t Sequence::max_pages() const {
-  return pages_for(request_.prompt.size() + request_.max_tokens);
-}
-
 void Sequence::prepare(Runner& runner) {
   began_ = Clock::now();
   bool waited_for_disk = restore_started_ != Clock::time_point{};
@@ -102,6 +98,7 @@ StepItem Sequence::next(std::size_t budget) {
 bool Sequence::advance(const StepItem& done) {
   CHECK(kv_->length() <= tokens_.size());
   count_prompt_tokens(done);
+  tail_frozen_ = false;
   seal_full_pages();
   if (cancelled() || !listening_) {
     finish(cancel_reason());
@@ -172,9 +169,24 @@ KvHistoryPtr Sequence::history() {
       tokens_.begin() + static_cast<std::ptrdiff_t>(kv_->length())
   );
   for (std::size_t i = 0; i < pages_for(kv_->length()); ++i) {
-    history.pages.push_back(kv_->seal(i));
+    history.pages.push_back(seal(i));
   }
   return std::make_shared<const KvHistory>(std::move(history));
+}
+
+Lent Sequence::lend(std::size_t tokens) {
+  CHECK(kv_ != nullptr && tokens <= kv_->length());
+  Lent lent{{}, root_};
+  for (std::size_t i = 0; i < pages_for(tokens); ++i) {
+    lent.restored.path.push_back({nullptr, seal(i)});
+  }
+  lent.restored.tokens = tokens;
+  return lent;
+}
+
+PagePtr Sequence::seal(std::size_t page) {
+  tail_frozen_ = tail_frozen_ || (page + 1) * kPageTokens > kv_->length();
+  return kv_->seal(page);
 }
 
 void Sequence::seal_full_pages() {
@@ -230,6 +242,13 @@ void Sequence::finish(FinishReason reason) {
 void Sequence::fail(Error error) {
   KvHistoryPtr kept = release();
   send(Failed{std::move(error), std::move(kept)});
+}
+
+void Sequence::abandon(Error error) {
+  recording_ = false;
+  trail_ = Trail();
+  kv_.reset();
+  send(Failed{std::move(error), nullptr});
 }
 
 void Sequence::send(Event event) {

@@ -19,6 +19,12 @@
 
 namespace afterglow {
 
+/// The KV of a sequence's first tokens for another one to begin with.
+struct Lent {
+  Restored restored;
+  BlockId root;  // below which its blocks lie
+};
+
 /// A request that the generation thread works on: its tokens, its KV and the
 /// trail it leaves in the cache.
 /// Thread: the generation thread, except where said.
@@ -51,6 +57,8 @@ class Sequence {
   /// Its tokens that have KV, with it. Null before begin and after the end.
   /// Requires: keep_history was called.
   KvHistoryPtr history();
+  /// The KV of its first tokens, frozen. Requires: it has that many.
+  Lent lend(std::size_t tokens);
 
   /// Whether someone else is to choose the next token: no step until then.
   bool waiting() const { return waiting_; }
@@ -75,10 +83,6 @@ class Sequence {
   std::size_t prompt_left() const {
     return request_.prompt.size() - prompt_read();
   }
-  /// What this item computes of the prompt. Requires: not yet advanced by it.
-  std::size_t prompt_tokens_in(const StepItem& item) const {
-    return decoding() ? 0 : item.tokens.size();
-  }
 
   /// What to compute next: up to `budget` prompt tokens, or the last token.
   StepItem next(std::size_t budget);
@@ -90,6 +94,8 @@ class Sequence {
   /// Ends it: seals the tail and sends the last event.
   void finish(FinishReason reason);
   void fail(Error error);
+  /// Fails it without a look at its KV, which may be amiss.
+  void abandon(Error error);
 
   /// So far; complete once it has ended.
   const Timings& timings() const { return timings_; }
@@ -100,13 +106,26 @@ class Sequence {
 
   void mark_restoring() { restore_started_ = Clock::now(); }
   /// Pages it will have at most.
-  std::size_t max_pages() const;
+  std::size_t max_pages() const {
+    return pages_for(request_.prompt.size() + request_.max_tokens);
+  }
+  /// Pages it may yet make. Requires: begin() was called.
+  std::size_t pages_to_come() const {
+    return max_pages() - pages_for(kv_->length()) + (tail_frozen_ ? 1 : 0);
+  }
+  /// What its tokens take besides KV.
+  std::size_t token_bytes() const {
+    return (2 * request_.prompt.size() + request_.max_tokens) * sizeof(Token);
+  }
+  /// Of arrays or pages, shared ones included. Requires: begin() was called.
+  std::size_t kv_bytes() const { return kv_->bytes(); }
 
  private:
   void prepare(Runner& runner);
   void count_prompt_tokens(const StepItem& done);
   void seal_full_pages();
   void seal_tail();
+  PagePtr seal(std::size_t page);
   KvHistoryPtr release();
   void mark_prompt_read();
   bool choose_token();
@@ -123,6 +142,7 @@ class Sequence {
   std::unique_ptr<KvState> kv_;
   Trail trail_;
   bool recording_ = false;
+  bool tail_frozen_ = false;   // the next token is written to a copy of it
   std::vector<Token> tokens_;  // prompt and answer
   std::size_t vocab_size_ = 0;
   std::vector<float> logits_;  // [vocab]

@@ -11,16 +11,17 @@ void smooth(double& value, double sample) {
 
 }  // namespace
 
-std::size_t StepPacer::budget() const {
+std::size_t StepPacer::budget(std::size_t others) const {
   if (seconds_per_token_ == 0) {
     return limits_.min_tokens;
   }
   double tokens = limits_.seconds / seconds_per_token_;
-  return std::clamp(
-      static_cast<std::size_t>(std::min(tokens, 1e9)),
-      limits_.min_tokens,
-      limits_.max_tokens
-  );
+  tokens -= static_cast<double>(others);
+  return static_cast<std::size_t>(std::clamp(
+      tokens,
+      static_cast<double>(limits_.min_tokens),
+      static_cast<double>(limits_.max_tokens)
+  ));
 }
 
 void StepPacer::record(

@@ -20,8 +20,10 @@ class StepPacer {
     limits_.min_tokens = std::min(limits_.min_tokens, limits_.max_tokens);
   }
 
-  /// Prompt tokens the next step should read.
-  std::size_t budget() const;
+  /// Prompt tokens the next step should read beside so many others.
+  std::size_t budget(std::size_t others = 0) const;
+  /// What a step should read at least for the cores to be busy.
+  std::size_t least() const { return limits_.min_tokens; }
   /// A step of that many tokens, some of them of prompts, took so long.
   void record(std::size_t tokens, std::size_t prompt_tokens, double seconds);
 
