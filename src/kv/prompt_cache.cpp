@@ -4,12 +4,72 @@
 
 #include "base/check.h"
 #include "kv/cache_impl.h"
+#include "kv/entry_list.h"
 
 namespace afterglow {
 namespace {
 
 // How many entries are copied while the mutex is held once.
 constexpr int kEntriesAtOnce = 64;
+
+/// Copies of all entries (below root), oldest first within their type. The
+/// mutex is free between slices.
+template <class Impl, class Copy>
+auto copy_entries(Impl& impl, const std::optional<BlockId>& root, Copy copy) {
+  using Copied = decltype(copy(std::declval<const kv::Entry&>()));
+  std::vector<std::pair<std::uint64_t, Copied>> copies;  // with the number
+  for (EntryType type :
+       {EntryType::kAssistant, EntryType::kUser, EntryType::kSystem}) {
+    std::int64_t time = std::numeric_limits<std::int64_t>::min();
+    std::uint64_t use = 0;
+    for (bool more = true; more;) {
+      typename Impl::Lock lock(impl);
+      const kv::EntryOrder& order = impl.core.entries().all();
+      for (int i = 0; i < kEntriesAtOnce && more; ++i) {
+        const kv::Entry* entry = order.after(type, time, use);
+        more = entry != nullptr;
+        if (more) {
+          time = entry->last_use_ns;
+          use = entry->use;
+          if (!root || kv::Tree::root_of(*entry->node).id() == *root) {
+            copies.emplace_back(entry->number, copy(*entry));
+          }
+        }
+      }
+    }
+  }
+  // One used or promoted between two slices was met twice: the last counts.
+  std::unordered_map<std::uint64_t, std::size_t> last;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    last[copies[i].first] = i;
+  }
+  std::vector<Copied> once;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (last[copies[i].first] == i) {
+      once.push_back(std::move(copies[i].second));
+    }
+  }
+  return once;
+}
+
+EntryBlocks with_blocks(const kv::Entry& entry) {
+  EntryBlocks copy;
+  ListedEntry& listed = copy.listed;
+  listed.record = kv::Core::record(entry);
+  copy.blocks.resize(listed.record.path.size());
+  const kv::Node* node = entry.node;
+  for (std::size_t i = copy.blocks.size(); i-- > 0; node = node->parent) {
+    copy.blocks[i] = node->block;
+    listed.ram_blocks += node->page != nullptr;
+    listed.disk_blocks += node->durable;
+    if (node->durable) {
+      listed.bytes += node->file_bytes;
+    } else if (node->page) {
+      listed.bytes += node->page->size();
+    }
+  }
+  return copy;
+}
 
 }  // namespace
 
@@ -196,39 +256,13 @@ void PromptCache::merge_entries(std::span<const EntryRecord> records) {
 
 std::vector<EntryRecord> PromptCache::entries(const std::optional<BlockId>& root
 ) const {
-  std::vector<EntryRecord> records;
-  std::vector<std::uint64_t> numbers;
-  for (EntryType type :
-       {EntryType::kAssistant, EntryType::kUser, EntryType::kSystem}) {
-    std::int64_t time = std::numeric_limits<std::int64_t>::min();
-    std::uint64_t use = 0;
-    for (bool more = true; more;) {
-      Impl::Lock lock(*impl_);
-      const kv::EntryOrder& order = impl_->core.entries().all();
-      for (int i = 0; i < kEntriesAtOnce && more; ++i) {
-        const kv::Entry* entry = order.after(type, time, use);
-        more = entry != nullptr;
-        if (more) {
-          time = entry->last_use_ns;
-          use = entry->use;
-          records.push_back(kv::Core::record(*entry));
-          numbers.push_back(entry->number);
-        }
-      }
-    }
-  }
-  // One used or promoted between two slices was met twice: the last counts.
-  std::vector<EntryRecord> once;
-  std::unordered_map<std::uint64_t, std::size_t> last;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    last[numbers[i]] = i;
-  }
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (last[numbers[i]] == i && (!root || records[i].root == *root)) {
-      once.push_back(std::move(records[i]));
-    }
-  }
-  return once;
+  return copy_entries(*impl_, root, kv::Core::record);
+}
+
+std::vector<ListedEntry> PromptCache::list_entries(
+    const std::optional<BlockId>& root
+) const {
+  return place_in_order(copy_entries(*impl_, root, with_blocks));
 }
 
 CacheStats PromptCache::stats() const {

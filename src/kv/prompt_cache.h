@@ -107,6 +107,7 @@ struct Node;
 }
 
 class PromptCache;
+struct ListedEntry;
 
 /// The result of a lookup. While it lives, the blocks on its path are neither
 /// evicted from RAM nor picked for eviction from disk.
@@ -286,6 +287,10 @@ class PromptCache {
   /// All, or those below root; oldest first within their type. Records that
   /// still wait for their blocks are not among them.
   std::vector<EntryRecord> entries(const std::optional<BlockId>& root = {})
+      const;
+  /// The same beside each other; see kv/entry_list.h. Cost grows with the
+  /// entries, but the mutex is held no longer at a time.
+  std::vector<ListedEntry> list_entries(const std::optional<BlockId>& root = {})
       const;
   CacheStats stats() const;
   /// Pins the entry of that length, making it where the blocks are known, or
