@@ -1,0 +1,70 @@
+#include "kv/entry_list.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "kv/token_order.h"
+
+namespace afterglow {
+namespace {
+
+using kv::Tokens;
+
+/// The entry's tokens in the i-th block of its path.
+Tokens tokens_in(const EntryBlocks& entry, std::size_t i) {
+  const Block& block = *entry.blocks[i];
+  const std::size_t rest = entry.listed.record.length - block.start;
+  return Tokens(block.tokens).first(std::min(block.tokens.size(), rest));
+}
+
+std::size_t shared_tokens(const EntryBlocks& a, const EntryBlocks& b) {
+  const EntryRecord& left = a.listed.record;
+  const EntryRecord& right = b.listed.record;
+  if (left.root != right.root) return 0;
+  const auto [differ, other] = std::ranges::mismatch(left.path, right.path);
+  if (differ == left.path.end() || other == right.path.end()) {
+    return std::min(left.length, right.length);
+  }
+  const auto i = static_cast<std::size_t>(differ - left.path.begin());
+  return a.blocks[i]->start +
+         kv::common_prefix(tokens_in(a, i), tokens_in(b, i));
+}
+
+bool precedes(const EntryBlocks& a, const EntryBlocks& b) {
+  const EntryRecord& left = a.listed.record;
+  const EntryRecord& right = b.listed.record;
+  if (left.root != right.root) return left.root < right.root;
+  const std::size_t shared = shared_tokens(a, b);
+  if (shared == left.length || shared == right.length) {
+    return left.length < right.length;
+  }
+  const std::size_t block = shared / kPageTokens;
+  const std::size_t at = shared % kPageTokens;
+  return tokens_in(a, block)[at] < tokens_in(b, block)[at];
+}
+
+}  // namespace
+
+std::vector<ListedEntry> place_in_order(std::vector<EntryBlocks> entries) {
+  std::vector<std::size_t> sorted(entries.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::ranges::sort(sorted, [&](std::size_t a, std::size_t b) {
+    return precedes(entries[a], entries[b]);
+  });
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    EntryBlocks& entry = entries[sorted[i]];
+    entry.listed.order = i;
+    if (i > 0) {
+      entry.listed.shared_tokens = shared_tokens(entries[sorted[i - 1]], entry);
+    }
+  }
+  std::vector<ListedEntry> listed;
+  listed.reserve(entries.size());
+  for (EntryBlocks& entry : entries) {
+    listed.push_back(std::move(entry.listed));
+  }
+  return listed;
+}
+
+}  // namespace afterglow
