@@ -12,7 +12,7 @@ class AlignedBuffer {
   static constexpr std::size_t kAlignment = 4096;
 
   AlignedBuffer() = default;
-  /// Aborts when the system has no memory for it.
+  /// Throws std::bad_alloc when the system has no memory for it.
   explicit AlignedBuffer(std::size_t bytes);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept

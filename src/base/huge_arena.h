@@ -15,7 +15,7 @@ namespace afterglow {
 class HugeArena {
  public:
   /// An array of so many bytes, aligned to a cache line, uninitialized.
-  /// Aborts when the system has no memory for it.
+  /// Throws std::bad_alloc when the system has no memory for it.
   std::byte* take(std::size_t bytes) {
     std::size_t rounded = (bytes + kLine - 1) / kLine * kLine;
     if (left_ < rounded) {

@@ -32,9 +32,11 @@ using PagePtr = std::shared_ptr<const Page>;
 /// for the next. Thread: safe from any thread; pages may outlive the pool.
 class PagePool {
  public:
+  static constexpr std::size_t kSpareBuffers = 8;
+
   explicit PagePool(std::size_t page_bytes);
 
-  /// A private page with unspecified content.
+  /// A private page with unspecified content. Throws std::bad_alloc.
   std::shared_ptr<Page> make();
 
   std::size_t page_bytes() const { return shared_->page_bytes; }
@@ -42,7 +44,6 @@ class PagePool {
   std::size_t live_pages() const { return shared_->live.load(); }
 
  private:
-  static constexpr std::size_t kSpareBuffers = 8;
   struct Shared {
     std::size_t page_bytes;
     std::atomic<std::size_t> live{0};
