@@ -30,11 +30,6 @@ constexpr RefusedFlag kFlags[] = {
      "",
      kAll,
      "adapters cannot be loaded; mlx_lm.fuse makes a model with one in it"},
-    {"--allowed-origins",
-     "",
-     kServer,
-     "browsers of other origins are not let "
-     "in"},
     {"--draft-model", "", kGenerate | kServer, kDraft},
     {"--image", "", kGenerate, "models see text only"},
     {"--kv-bits", "", kGenerate | kCachePrompt | kServer, kKvBits},

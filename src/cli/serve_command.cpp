@@ -53,11 +53,13 @@ ApiOptions api_options(const ServeFlags& flags) {
   return options;
 }
 
-void print_ready(const ModelInfo& info, const std::string& url) {
+void print_ready(
+    const ModelInfo& info, const std::string& url, bool needs_key
+) {
   std::printf(
       "Ready: %s (%s, %s, %s), loaded in %.2f s. Try:\n\n"
       "  curl -s %s/v1/chat/completions \\\n"
-      "    -H 'Content-Type: application/json' \\\n"
+      "    -H 'Content-Type: application/json' \\\n%s"
       "    -d '{\"messages\": [{\"role\": \"user\", \"content\": "
       "\"What is a prompt cache?\"}]}'\n\n",
       info.name.c_str(),
@@ -65,13 +67,10 @@ void print_ready(const ModelInfo& info, const std::string& url) {
       info.quantization.c_str(),
       info.backend.c_str(),
       info.load_seconds,
-      url.c_str()
+      url.c_str(),
+      needs_key ? "    -H 'Authorization: Bearer KEY' \\\n" : ""
   );
   std::fflush(stdout);
-}
-
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
 /// Loads in the background, so that the server can say that it does.
@@ -141,11 +140,15 @@ void flush_engine(Engine& engine, Signals& signals) {
 int serve(const ServeFlags& flags) {
   Signals signals;
   set_up_log(flags.log_level);
+  const auto rules = access_rules(flags.access, flags.http.host);
+  if (!rules.ok()) return report_error(rules.error());
   EngineSlot slot;
   auto api = std::make_unique<Api>(slot, api_options(flags));
-  auto started = HttpServer::start(flags.http, [&api](HttpRequest request) {
-    return api->handle(std::move(request));
-  });
+  auto started = HttpServer::start(
+      flags.http,
+      [&api](HttpRequest request) { return api->handle(std::move(request)); },
+      make_gate(*rules)
+  );
   if (!started.ok()) {
     return report_error(started.error());
   }
@@ -153,9 +156,7 @@ int serve(const ServeFlags& flags) {
   const std::string url = server->url();
   std::printf("Listening on %s\n", url.c_str());
   std::fflush(stdout);
-  if (!is_loopback(flags.http.host)) {
-    spdlog::warn("anyone who can reach {} can use the server", url);
-  }
+  warn_of_open_doors(flags.access, flags.http, *rules, *server);
 
   Loader loader(flags.engine, slot);
   while (!loader.finished()) {
@@ -167,7 +168,7 @@ int serve(const ServeFlags& flags) {
   if (loader.engine() == nullptr) {
     return report_error(loader.error());
   }
-  print_ready(loader.engine()->info(), url);
+  print_ready(loader.engine()->info(), url, !rules->keys.empty());
 
   while (!signals.wait(1h)) {
   }

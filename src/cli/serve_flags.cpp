@@ -26,6 +26,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
   command
       .add_option("--port", flags.http.port, "Port to listen on (0: any free)")
       ->capture_default_str();
+  add_access_flags(command, flags.access, flags.http);
   add_request_sampling_flags(command, flags.sampling);
   command
       .add_option(

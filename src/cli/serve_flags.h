@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 
+#include "cli/access_flags.h"
 #include "cli/engine_flags.h"
 #include "engine/engine.h"
 #include "server/http_server.h"
@@ -18,6 +19,7 @@ namespace afterglow {
 struct ServeFlags {
   EngineOptions engine;
   HttpOptions http;
+  AccessFlags access;
   SamplingFlags sampling;
   RequestDefaults requests;  // but for the sampling
   std::string log_level = "INFO";

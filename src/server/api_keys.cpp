@@ -9,8 +9,6 @@
 #include <fstream>
 #include <span>
 
-#include "server/private_file.h"
-
 namespace afterglow {
 namespace {
 
@@ -64,24 +62,23 @@ bool ApiKeys::contain(std::string_view key) const {
   return found != 0;
 }
 
-Result<ApiKeyFile> read_api_key_file(const std::string& path) {
+Result<std::vector<std::string>> read_api_key_file(const std::string& path) {
   std::ifstream file(path);
   if (!file) return unreadable(path, errno);
-  ApiKeyFile result;
+  std::vector<std::string> keys;
   std::string line;
   while (std::getline(file, line)) {
     const std::string_view key = trimmed(line);
-    if (!key.empty() && key.front() != '#') result.keys.emplace_back(key);
+    if (!key.empty() && key.front() != '#') keys.emplace_back(key);
   }
   // A directory opens, and fails when it is read.
   if (file.bad()) return unreadable(path, errno);
-  if (result.keys.empty()) {
+  if (keys.empty()) {
     return Error{
         Code::kInvalidArgument,
         "[serve.keys] there is no key in " + path + "; it takes one a line"};
   }
-  result.exposed = is_exposed(path);
-  return result;
+  return keys;
 }
 
 std::string api_key_of(const HttpRequest& request) {

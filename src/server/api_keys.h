@@ -29,16 +29,10 @@ class ApiKeys {
   std::vector<Sha256Digest> digests_;
 };
 
-/// What a file of keys held.
-struct ApiKeyFile {
-  std::vector<std::string> keys;
-  bool exposed = false;  // others than its owner may read or change it
-};
-
 /// Reads one key a line; blank lines and those that begin with '#' are
 /// skipped, as are spaces around a key.
 /// Errors: kIo when it cannot be read, kInvalidArgument when it holds no key.
-Result<ApiKeyFile> read_api_key_file(const std::string& path);
+Result<std::vector<std::string>> read_api_key_file(const std::string& path);
 
 /// The key a client shows: of `Authorization: Bearer KEY`, or the whole value
 /// of another scheme, else of `x-api-key`. "": none. The same one opens the

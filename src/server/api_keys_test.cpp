@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "server/private_file.h"
+
 namespace afterglow {
 namespace {
 
@@ -67,16 +69,17 @@ TEST_F(ApiKeyFileTest, OneKeyALine) {
       read_api_key_file(write("# clients\n\nalpha\n  beta \r\n#gamma\nlast#one")
       );
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->keys, (Keys{"alpha", "beta", "last#one"}));
-  EXPECT_FALSE(file->exposed);
+  EXPECT_EQ(*file, (Keys{"alpha", "beta", "last#one"}));
 }
 
 TEST_F(ApiKeyFileTest, AFileOpenToOthersIsNoticed) {
   for (const mode_t mode : {0640, 0604, 0620, 0644}) {
-    const auto file = read_api_key_file(write("alpha\n", mode));
-    ASSERT_TRUE(file.ok());
-    EXPECT_TRUE(file->exposed) << std::oct << mode;
+    EXPECT_TRUE(is_exposed(write("alpha\n", mode))) << std::oct << mode;
   }
+  EXPECT_FALSE(is_exposed(write("alpha\n", 0600)));
+  EXPECT_FALSE(is_exposed(write("alpha\n", 0400)));
+  EXPECT_FALSE(is_exposed((folder_ / "missing").string()));
+  EXPECT_FALSE(is_exposed("/dev/null"));
 }
 
 TEST_F(ApiKeyFileTest, AFileWithoutKeysIsAnError) {

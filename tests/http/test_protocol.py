@@ -15,7 +15,7 @@ LONG = {"messages": [{"role": "user", "content": "Tell a very long story."}]}
 def raw_post(port: int, path: str, body: bytes) -> tuple[int, dict]:
     with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
         head = (
-            f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         sock.sendall(head.encode() + body)
@@ -76,7 +76,7 @@ def test_a_client_that_leaves_frees_the_engine(server, stream):
     body = json.dumps({**LONG, "max_tokens": 4000, "stream": stream}).encode()
     sock = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     sock.sendall(
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
         + f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
@@ -91,7 +91,7 @@ def test_a_half_closed_client_gets_its_answer(server):
         ("127.0.0.1", server.port), timeout=60
     ) as sock:
         sock.sendall(
-            b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
             + f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )

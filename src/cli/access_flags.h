@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/access.h"
+#include "server/http_server.h"
+
+namespace CLI {
+class App;
+}
+
+namespace afterglow {
+
+/// What the flags say of who may use the server.
+struct AccessFlags {
+  std::vector<std::string> api_keys;
+  std::string api_key_file;
+  std::vector<std::string> allowed_origins;
+};
+
+/// Adds those, and of `http` those of TLS and of the number of connections.
+void add_access_flags(CLI::App& command, AccessFlags& flags, HttpOptions& http);
+
+/// The rules that the flags make, the file read.
+/// Errors: of ApiKeys, read_api_key_file and AllowedOrigins.
+Result<AccessRules> access_rules(
+    const AccessFlags& flags, const std::string& host
+);
+
+/// Warns where the rules let in whom one may not have meant, and of secrets
+/// in files that others may read.
+void warn_of_open_doors(
+    const AccessFlags& flags,
+    const HttpOptions& http,
+    const AccessRules& rules,
+    const HttpServer& server
+);
+
+}  // namespace afterglow
