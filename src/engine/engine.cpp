@@ -15,6 +15,7 @@
 #include "engine/prompt_preparer.h"
 #include "engine/scheduler.h"
 #include "engine/tokenizer_source.h"
+#include "engine/workspace.h"
 #include "kernels/dispatch/dispatch.h"
 #include "model/model.h"
 #include "ops/cpu/cpu_ops.h"
@@ -292,12 +293,18 @@ class LoadedEngine : public Engine {
     }
     std::uint64_t memory_limit =
         options_.memory_limit.value_or(memory / 10 * 8);
-    if (memory_limit <= info_.weight_bytes) {
+    Workspace workspace = workspace_of(
+        model, options_.prefill_step_size, options_.decode_concurrency
+    );
+    std::uint64_t fixed = info_.weight_bytes + workspace.steps;
+    if (memory_limit <= fixed) {
       return Error{
           Code::kInvalidArgument,
           "[engine.load] a memory limit of " + std::to_string(memory_limit) +
               " bytes is not more than the model's weights, " +
-              std::to_string(info_.weight_bytes) + " bytes"};
+              std::to_string(info_.weight_bytes) +
+              " bytes, and what computing needs besides, " +
+              std::to_string(workspace.steps) + " bytes"};
     }
     SchedulerOptions options;
     options.fingerprint = model.fingerprint;
@@ -306,7 +313,9 @@ class LoadedEngine : public Engine {
     options.prompt_concurrency = options_.prompt_concurrency;
     options.queue_limit = options_.queue_limit;
     options.pacing.max_tokens = options_.prefill_step_size;
-    options.memory_limit_bytes = memory_limit - info_.weight_bytes;
+    options.memory_limit_bytes = memory_limit - fixed;
+    options.request_bytes = workspace.request;
+    options.kv_outside_pool = options_.backend == Backend::kMlx;
     options.min_match_tokens = limits.min_match_tokens;
     scheduler_ =
         std::make_unique<Scheduler>(runner, *cache_, store_.get(), options);
