@@ -49,9 +49,9 @@ std::optional<BlockId> CacheAccess::root(const std::string& cache_namespace
   return root_of_(cache_namespace);
 }
 
-std::vector<EntryRecord> CacheAccess::entries(const std::string& cache_namespace
+std::vector<ListedEntry> CacheAccess::entries(const std::string& cache_namespace
 ) const {
-  return cache_.entries(root(cache_namespace));
+  return cache_.list_entries(root(cache_namespace));
 }
 
 FlushReport CacheAccess::flush(
@@ -131,7 +131,7 @@ Result<EntryRecord> CacheAccess::find(
     const std::string& cache_namespace, const EntryName& name
 ) const {
   std::optional<EntryRecord> found;
-  for (EntryRecord& entry : entries(cache_namespace)) {
+  for (EntryRecord& entry : cache_.entries(root(cache_namespace))) {
     if (!name.matches(entry)) {
       continue;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kv/entry_list.h"
 #include "kv/entry_name.h"
 #include "kv/prompt_cache.h"
 #include "store/store.h"
@@ -35,7 +36,7 @@ class CacheAccess {
   );
 
   /// As the functions of Engine.
-  std::vector<EntryRecord> entries(const std::string& cache_namespace) const;
+  std::vector<ListedEntry> entries(const std::string& cache_namespace) const;
   FlushReport flush(
       std::chrono::steady_clock::time_point deadline,
       const std::string& cache_namespace

@@ -190,7 +190,7 @@ class LoadedEngine : public Engine {
   ) const override {
     return namespaces_ ? namespaces_->name(api_key, cache_key) : "";
   }
-  std::vector<EntryRecord> cache_entries(const std::string& cache_namespace
+  std::vector<ListedEntry> cache_entries(const std::string& cache_namespace
   ) const override {
     return access_->entries(cache_namespace);
   }

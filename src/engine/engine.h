@@ -148,7 +148,7 @@ class Engine {
       std::string_view api_key, std::string_view cache_key
   ) const = 0;
   /// Oldest first within their type.
-  virtual std::vector<EntryRecord> cache_entries(
+  virtual std::vector<ListedEntry> cache_entries(
       const std::string& cache_namespace
   ) const = 0;
   /// Makes all sealed blocks durable. Without a store: complete, nothing.

@@ -62,6 +62,24 @@ TEST(ApiKey, IsTakenFromEitherHeader) {
   EXPECT_EQ(key("Bearer", ""), "Bearer");
 }
 
+TEST_F(CacheApiTest, EntriesTellWhatTheyShareAndWhereTheyLie) {
+  ready();
+  fill(std::string(100, 'a') + std::string(500, 'b'));
+  fill(std::string(300, 'a'));
+  const json list = entries();
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0]["order"], 1);  // after "aaa..."
+  EXPECT_EQ(list[0]["shared_tokens"], 100);
+  EXPECT_EQ(list[0]["ram_blocks"], 3);
+  EXPECT_EQ(list[0]["disk_blocks"], 0);
+  EXPECT_EQ(list[1]["order"], 0);
+  EXPECT_EQ(list[1]["shared_tokens"], 0);
+  EXPECT_EQ(list[1]["ram_blocks"], 2);
+  const double block = list[1]["bytes"].get<double>() / 2;
+  EXPECT_GT(block, 0);
+  EXPECT_EQ(list[0]["bytes"], 3 * block);
+}
+
 TEST_F(CacheApiTest, AnEntryIsPinnedUnpinnedAndDeleted) {
   ready();
   fill(std::string(300, 'a'));

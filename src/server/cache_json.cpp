@@ -68,14 +68,19 @@ json entry_json(const EntryRecord& entry) {
 }
 
 json cache_json(
-    const EngineReport& report, const std::vector<EntryRecord>& entries
+    const EngineReport& report, const std::vector<ListedEntry>& entries
 ) {
   const CacheStats& cache = report.cache;
   std::array<std::size_t, 3> counts{};
   json list = json::array();
-  for (const EntryRecord& entry : entries) {
-    ++counts[static_cast<std::size_t>(entry.type)];
-    list.push_back(entry_json(entry));
+  for (const ListedEntry& entry : entries) {
+    ++counts[static_cast<std::size_t>(entry.record.type)];
+    json& listed = list.emplace_back(entry_json(entry.record));
+    listed["ram_blocks"] = entry.ram_blocks;
+    listed["disk_blocks"] = entry.disk_blocks;
+    listed["bytes"] = entry.bytes;
+    listed["order"] = entry.order;
+    listed["shared_tokens"] = entry.shared_tokens;
   }
   json by_type = json::object();
   for (const EntryType type :

@@ -13,7 +13,7 @@ nlohmann::ordered_json entry_json(const EntryRecord& entry);
 /// The body of GET /v1/cache: what each tier holds and may hold, of all
 /// clients together, and the entries given.
 nlohmann::ordered_json cache_json(
-    const EngineReport& report, const std::vector<EntryRecord>& entries
+    const EngineReport& report, const std::vector<ListedEntry>& entries
 );
 
 }  // namespace afterglow

@@ -200,7 +200,7 @@ class FakeEngine : public Engine {
   ) const override {
     return namespaces ? namespaces->name(api_key, cache_key) : "";
   }
-  std::vector<EntryRecord> cache_entries(const std::string& cache_namespace
+  std::vector<ListedEntry> cache_entries(const std::string& cache_namespace
   ) const override {
     return access_.entries(cache_namespace);
   }
