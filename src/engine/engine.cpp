@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <future>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -111,7 +112,15 @@ class LoadedEngine : public Engine {
   Status start() {
     std::promise<Status> ready;
     std::future<Status> outcome = ready.get_future();
-    thread_ = std::thread([this, &ready] { generate(ready); });
+    thread_ = std::thread([this, &ready] {
+      try {
+        generate(ready);
+      } catch (const std::bad_alloc&) {
+        ready.set_value(Error{
+            Code::kExhausted,
+            "[engine.load] the system has no memory for the model"});
+      }
+    });
     return outcome.get();
   }
 
