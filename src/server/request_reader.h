@@ -12,7 +12,8 @@
 namespace afterglow {
 
 /// Reads one request (RFC 9112) from bytes as they come; knows no socket and
-/// no clock. What it makes of the bytes does not depend on how they are cut.
+/// no clock. What requests it takes does not depend on how the bytes are cut;
+/// a fault in a head that has no end may be seen sooner or later.
 /// Memory: a head and a chunk's framing take at most limits.header_bytes, a
 /// body at most limits.body_bytes.
 class RequestReader {
