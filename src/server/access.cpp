@@ -43,8 +43,9 @@ std::unique_ptr<Exchange> key_wanted(bool none_shown) {
 bool is_open(const HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") return false;
   const std::string_view path = request.path;
-  return path == "/health" || path == "/" || path == "/icon.svg" ||
-         path.starts_with("/css/") || path.starts_with("/js/");
+  return path == "/health" || path == "/openapi.json" || path == "/" ||
+         path == "/icon.svg" || path.starts_with("/css/") ||
+         path.starts_with("/js/");
 }
 
 bool changes_nothing(const std::string& method) {

@@ -17,7 +17,7 @@ struct AccessRules {
 
 /// The gate that enforces them, by a request's head alone:
 /// - With keys, a request needs one of them, but for GET /health, the page's
-///   own files and OPTIONS.
+///   own files, the API's description and OPTIONS.
 /// - Without, a browser is not let in for other people's pages: no Host by
 ///   which a loopback server is not known (DNS rebinding), no change asked by
 ///   a page of another origin (request forgery).

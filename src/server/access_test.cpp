@@ -115,7 +115,12 @@ TEST_F(AccessTest, TheKeyIsShownInEitherHeader) {
 TEST_F(AccessTest, HealthAndThePagesFilesAreOpen) {
   rules({"secret"});
   for (const char* path :
-       {"/health", "/", "/css/base.css", "/js/main.js", "/icon.svg"}) {
+       {"/health",
+        "/",
+        "/css/base.css",
+        "/js/main.js",
+        "/icon.svg",
+        "/openapi.json"}) {
     EXPECT_EQ(ask(request("GET", path)).status, 0U) << path;
     EXPECT_EQ(ask(request("POST", path)).status, 401U) << path;
     EXPECT_EQ(ask(request("DELETE", path)).status, 401U) << path;

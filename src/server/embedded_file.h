@@ -17,6 +17,8 @@ struct EmbeddedFile {
 
 /// All files of web/page.
 extern const std::span<const EmbeddedFile> kPageFiles;
+/// docs/openapi.yaml as openapi.json, alone.
+extern const std::span<const EmbeddedFile> kSpecFiles;
 
 /// Answers GET and HEAD with the file, or with 304 where the client has it
 /// (RFC 9110, 13.1.2); other methods with 405. The client is told to ask again

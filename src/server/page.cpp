@@ -18,6 +18,7 @@ std::string_view content_type(std::string_view name) {
   if (name.ends_with(".html")) return "text/html; charset=utf-8";
   if (name.ends_with(".css")) return "text/css; charset=utf-8";
   if (name.ends_with(".js")) return "text/javascript; charset=utf-8";
+  if (name.ends_with(".json")) return "application/json";
   if (name.ends_with(".svg")) return "image/svg+xml";
   return "application/octet-stream";
 }
@@ -25,8 +26,11 @@ std::string_view content_type(std::string_view name) {
 const EmbeddedFile* file_at(std::string_view path) {
   if (!path.starts_with('/')) return nullptr;
   const std::string_view name = path == "/" ? "index.html" : path.substr(1);
-  const auto found = std::ranges::find(kPageFiles, name, &EmbeddedFile::name);
-  return found == kPageFiles.end() ? nullptr : &*found;
+  for (const auto files : {kPageFiles, kSpecFiles}) {
+    const auto found = std::ranges::find(files, name, &EmbeddedFile::name);
+    if (found != files.end()) return &*found;
+  }
+  return nullptr;
 }
 
 }  // namespace

@@ -105,6 +105,16 @@ TEST_F(PageTest, HeadTellsTheLengthAndSendsNoBody) {
   EXPECT_FALSE(client.read_until("<!doctype html>"));
 }
 
+TEST_F(PageTest, TheDescriptionOfTheApiNamesItsPaths) {
+  const auto response = get("/openapi.json");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(header(response.head, "Content-Type"), "application/json");
+  const auto spec = nlohmann::json::parse(response.body);
+  EXPECT_EQ(spec["openapi"], "3.1.0");
+  EXPECT_TRUE(spec["paths"].contains("/v1/chat/completions"));
+  EXPECT_EQ(spec["paths"]["/health"]["get"]["security"].size(), 0u);
+}
+
 TEST_F(PageTest, OtherMethodsAreRefused) {
   const auto response = request("POST", "/", {}, "{}");
   EXPECT_EQ(response.status, 405);
