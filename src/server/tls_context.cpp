@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 namespace afterglow {
@@ -24,11 +23,10 @@ Error bad_file(const std::string& path, const std::string& why) {
 
 Result<std::string> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  const bool opened = file.is_open();
   std::string text;
-  if (file) {
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  if (!file || file.bad()) {
+  std::getline(file, text, '\0');  // PEM has none
+  if (!opened || file.bad()) {
     return Error{
         Code::kIo,
         "[serve.tls] cannot read " + path + ": " + std::strerror(errno)};
