@@ -13,6 +13,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "server/log_value.h"
+
 namespace afterglow {
 namespace {
 
@@ -43,6 +45,14 @@ steady_clock::time_point patience(
 ) {
   const std::chrono::milliseconds earned(bytes * 1000 / least_rate);
   return std::min(steady_clock::now(), begin + earned) + grace;
+}
+
+/// The name that the answer has in the log; "" for none.
+std::string request_id_of(const ResponseHead& head) {
+  for (const auto& [name, value] : head.headers) {
+    if (name == "X-Request-Id") return value;
+  }
+  return {};
 }
 
 double elapsed_ms(steady_clock::time_point since) {
@@ -184,7 +194,7 @@ asio::awaitable<bool> HttpConnection::open() {
   const error_code error = co_await stream_->open();
   disarm_deadline();
   if (!error) co_return true;
-  spdlog::info("http client={} tls=\"{}\"", client_, error.message());
+  spdlog::info("http client={} tls={}", client_, log_value(error.message()));
   if (gone_ || !is_plain_http(error)) co_return false;
   stream_ = plain_stream(std::move(socket()));
   co_await serve(refusal(
@@ -207,7 +217,7 @@ HttpConnection::Incoming HttpConnection::refusal(const ApiError& error) {
   incoming.answer = respond(error);
   incoming.unread = true;
   incoming.wire.keep_alive = false;
-  incoming.refused = " refused=\"" + error.message + "\"";
+  incoming.refused = " refused=" + log_value(error.message);
   return incoming;
 }
 
@@ -215,7 +225,7 @@ HttpConnection::Incoming HttpConnection::refusal(const ApiError& error) {
 asio::awaitable<bool> HttpConnection::serve(Incoming incoming) {
   const auto begin = steady_clock::now();
   const std::string method = incoming.request.method;
-  const std::string path = printable(incoming.request.path);
+  const std::string path = log_value(incoming.request.path);
   auto exchange = incoming.answer != nullptr
                       ? std::move(incoming.answer)
                       : shared_->handler(std::move(incoming.request));
@@ -224,10 +234,11 @@ asio::awaitable<bool> HttpConnection::serve(Incoming incoming) {
   const bool notable = method == "POST" || (status >= 400 && status < 500);
   spdlog::log(
       notable ? spdlog::level::info : spdlog::level::debug,
-      "http client={} method={} path={} status={} bytes={} ms={:.1f}{}{}",
+      "http client={} id={} method={} path={} status={} bytes={} ms={:.1f}{}{}",
       client_,
+      request_id_.empty() ? "-" : request_id_,
       method.empty() ? "-" : method,
-      path.empty() ? "-" : path,
+      path,
       status,
       total_written_,
       elapsed_ms(begin),
@@ -271,14 +282,15 @@ asio::awaitable<HttpConnection::ReadResult> HttpConnection::read_request() {
   Admission admission;
   if (shared_->gate) admission = shared_->gate(request);
 
+  Incoming incoming;
   const bool has_body = reader.state() == RequestReader::State::kBody;
   const bool unread = has_body && admission.answer != nullptr;
   if (has_body && !unread) {
-    const bool body = co_await read_body(reader);
+    incoming.body.emplace(shared_->bodies);
+    const bool body = co_await read_body(reader, *incoming.body);
     if (!body) co_return Closed{};
   }
   disarm_deadline();
-  Incoming incoming;
   if (reader.state() == RequestReader::State::kFailed) {
     incoming = refusal(reader.error());
   } else {
@@ -303,7 +315,9 @@ asio::awaitable<bool> HttpConnection::read_head(RequestReader& reader) {
 }
 
 /// As read_head. A body that comes slower than the least rate is cut.
-asio::awaitable<bool> HttpConnection::read_body(RequestReader& reader) {
+asio::awaitable<bool> HttpConnection::read_body(
+    RequestReader& reader, ByteBudget::Share& share
+) {
   const HttpLimits& limits = shared_->limits;
   const auto begin = steady_clock::now();
   std::size_t came = buffer_.size();
@@ -317,7 +331,14 @@ asio::awaitable<bool> HttpConnection::read_body(RequestReader& reader) {
     const std::size_t before = buffer_.size();
     const bool more = co_await read_some(kBodyPiece);
     if (!more) co_return false;
-    came += buffer_.size() - before;
+    const std::size_t piece = buffer_.size() - before;
+    came += piece;
+    if (!share.grow(piece)) {
+      reader.refuse(
+          http_error(503, "too many large requests at once; try again later")
+      );
+      co_return true;
+    }
   }
   co_return true;
 }
@@ -329,6 +350,7 @@ asio::awaitable<bool> HttpConnection::answer(
   wire_.emplace(wire);
   out_.clear();
   total_written_ = 0;
+  request_id_.clear();
   probe_due_ = false;
   watching_ = true;
   asio::co_spawn(
@@ -455,7 +477,9 @@ asio::awaitable<void> HttpConnection::take_in_rest() {
 
 void HttpConnection::on_wake() {
   if (exchange_ == nullptr || gone_ || wire_->done()) return;
-  out_ += wire_->write(exchange_->take());
+  const Output output = exchange_->take();
+  if (output.head) request_id_ = request_id_of(*output.head);
+  out_ += wire_->write(output);
   if (wire_->streaming() && unsent() > shared_->limits.lag_bytes) {
     leave("it lags too far behind its answer");
     return;

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "server/byte_budget.h"
 #include "server/byte_stream.h"
 #include "server/exchange.h"
 #include "server/http_limits.h"
@@ -33,11 +34,15 @@ class HttpConnection;
 class HttpConnections {
  public:
   HttpConnections(HttpGate gate, HttpHandler handler, HttpLimits limits)
-      : gate(std::move(gate)), handler(std::move(handler)), limits(limits) {}
+      : gate(std::move(gate)),
+        handler(std::move(handler)),
+        limits(limits),
+        bodies(limits.all_bodies_bytes) {}
 
   const HttpGate gate;
   const HttpHandler handler;
   const HttpLimits limits;
+  ByteBudget bodies;
   std::atomic<bool> draining{false};
 
   void add(const std::shared_ptr<HttpConnection>& connection);
@@ -86,6 +91,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::unique_ptr<Exchange> answer;  // null: the handler makes it
     bool unread = false;               // the client may still be sending it
     std::string refused;               // for the log
+    std::optional<ByteBudget::Share> body;  // held until it is answered
   };
   struct Closed {};
   using ReadResult = std::variant<Closed, Incoming>;
@@ -100,7 +106,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   awaitable<bool> read_some(std::size_t at_most);
   awaitable<ReadResult> read_request();
   awaitable<bool> read_head(RequestReader& reader);
-  awaitable<bool> read_body(RequestReader& reader);
+  awaitable<bool> read_body(RequestReader& reader, ByteBudget::Share& share);
   awaitable<bool> answer(std::unique_ptr<Exchange> exchange, WireOptions wire);
   awaitable<void> write_response();
   awaitable<bool> write_all(std::string bytes);
@@ -144,6 +150,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string in_flight_;    // being written
   std::size_t written_ = 0;  // of in_flight_
   std::size_t total_written_ = 0;
+  std::string request_id_;  // that its head names
 };
 
 }  // namespace afterglow

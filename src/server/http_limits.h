@@ -9,6 +9,8 @@ namespace afterglow {
 struct HttpLimits {
   std::size_t header_bytes = 16 << 10;
   std::size_t body_bytes = 32 << 20;
+  /// Bodies of all requests that are read or answered together.
+  std::size_t all_bodies_bytes = 512 << 20;
   std::size_t connections = 512;
   /// Output that a client has not taken yet; beyond it the client is cut.
   std::size_t lag_bytes = 1 << 20;

@@ -430,6 +430,35 @@ TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
   EXPECT_EQ(first.response().status, 200);
 }
 
+TEST_F(HttpServerTest, BodiesTogetherAreBounded) {
+  HttpLimits limits;
+  limits.all_bodies_bytes = 100'000;
+  serve(limits);
+  TestClient first(port());
+  ASSERT_TRUE(first.send(
+      "POST /stage HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" +
+      std::string(60'000, 'x')
+  ));
+  // What is read counts until it has been answered.
+  ASSERT_TRUE(stage_->wait_alive(1));
+  {
+    TestClient second(port());
+    second.post("/second", std::string(60'000, 'y'));
+    const auto response = second.response();
+    EXPECT_EQ(response.status, 503);
+    EXPECT_NE(response.head.find("Retry-After: "), std::string::npos);
+    TestClient small(port());
+    small.post("/small", std::string(5'000, 'y'));
+    EXPECT_EQ(small.response().status, 200);
+  }
+  ASSERT_TRUE(stage_->emit(0, whole("done")));
+  EXPECT_EQ(first.response().body, "done");
+  for (int i = 0; i < 3; ++i) {
+    first.post("/second", std::string(60'000, 'y'));
+    EXPECT_EQ(first.response().body, "POST /second 60000");
+  }
+}
+
 TEST_F(HttpServerTest, StreamsPiecesAsTheyCome) {
   serve();
   TestClient client(port());

@@ -132,9 +132,13 @@ WireOptions RequestReader::wire() const {
   return options;
 }
 
-RequestReader::State RequestReader::fail(unsigned status, std::string message) {
-  error_ = http_error(status, std::move(message));
+RequestReader::State RequestReader::refuse(ApiError error) {
+  error_ = std::move(error);
   return state_ = State::kFailed;
+}
+
+RequestReader::State RequestReader::fail(unsigned status, std::string message) {
+  return refuse(http_error(status, std::move(message)));
 }
 
 RequestReader::State RequestReader::fail(const error_code& ec) {

@@ -32,6 +32,8 @@ class RequestReader {
   /// once, so that the caller can decide by it whether to take the body.
   State read(boost::beast::flat_buffer& buffer);
   State state() const { return state_; }
+  /// Refuses what comes, for a reason of the caller's: fails from now on.
+  State refuse(ApiError error);
 
   /// All but the body and what only the connection knows; with kDone the body
   /// too. Requires: the head was read.
