@@ -51,9 +51,16 @@ RequestReader::State RequestReader::read_head(boost::beast::flat_buffer& buffer
 ) {
   if (buffer.size() == 0) return State::kHead;
   error_code ec;
-  buffer.consume(parser_.put(buffer.data(), ec));
-  if (ec == http::error::need_more) return State::kHead;
-  if (ec) return fail(ec);
+  const std::size_t used = parser_.put(buffer.data(), ec);
+  buffer.consume(used);
+  head_bytes_ += used;
+  const bool more = ec == http::error::need_more;
+  if (ec && !more) return fail(ec);
+  // The parser's own limit is on what it sees at once, not on the sum.
+  if (head_bytes_ + (more ? buffer.size() : 0) > limits_.header_bytes) {
+    return fail(http::error::header_limit);
+  }
+  if (more) return State::kHead;
 
   const auto& message = parser_.get();
   const std::string_view target = view(message.target());

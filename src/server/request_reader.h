@@ -57,6 +57,7 @@ class RequestReader {
   const HttpLimits& limits_;
   Parser parser_;
   State state_ = State::kHead;
+  std::size_t head_bytes_ = 0;  // parsed
   bool body_begun_ = false;
   bool expects_continue_ = false;
   HttpRequest request_;

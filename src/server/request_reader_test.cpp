@@ -49,6 +49,12 @@ Read read_all(
   return result;
 }
 
+std::string repeated(std::string_view text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
 const std::string kHost = " HTTP/1.1\r\nHost: x\r\n";
 
 TEST(RequestReader, ReadsHeadThenBody) {
@@ -143,6 +149,8 @@ TEST(RequestReader, FaultsHaveTheirStatus) {
       {"POST /" + kHost + "Expect: magic\r\nContent-Length: 1\r\n\r\nx", 417},
       {"GET /" + std::string(5000, 'a') + kHost + "\r\n", 431},
       {"GET /" + kHost + "A: " + std::string(5000, 'a') + "\r\n\r\n", 431},
+      {"GET /" + kHost + repeated("a: b\r\n", 800) + "\r\n", 431},
+      {"GET /" + kHost + repeated("a: b\r\n", 800), 431},
       // Of a chunk, too, nothing grows without end.
       {"POST /" + kHost + chunked + "\r\n1;" + std::string(5000, 'a'), 431},
       {"POST /" + kHost + chunked + "\r\n0\r\nA: " + std::string(5000, 'a'),

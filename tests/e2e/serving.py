@@ -88,7 +88,7 @@ class Server:
         self.start_seconds = time.monotonic() - start
 
     def _address(self) -> str | None:
-        found = re.search(r"http://[^\s/]+:(\d+)", self.output())
+        found = re.search(r"https?://[^\s/]+:(\d+)", self.output())
         if not found and self.process.poll() is not None:
             raise ServerError(
                 f"ended with {self.process.returncode}:\n{self.output()}"

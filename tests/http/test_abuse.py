@@ -1,0 +1,204 @@
+"""Ten thousand requests that are wrong, and clients that waste one's time.
+
+What is asserted of every request that is wrong for sure: its answer's status
+is 4xx, its body an error in OpenAI's shape. Of those that are framed well, the
+connection goes on; of those that are not, it is closed behind the answer. Of
+requests with some bytes flipped, which may be good: 200 or 4xx, or, where the
+bytes end too early, a connection that closes without an answer.
+"""
+
+import json
+import os
+import random
+import socket
+import threading
+import time
+from collections import Counter
+
+import malformed
+import pytest
+from serving import Server, wait_for
+
+SEED = 20261130
+FRAMED, BAD_HTTP, FLIPPED = 6000, 2500, 1500
+BATCH = 50
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server("--log-level", "WARNING") as running:
+        yield running
+        assert running.process.poll() is None, running.output()
+        assert running.terminate() == 0
+
+
+class Wire:
+    """A client that reads answers one after the other."""
+
+    def __init__(self, port: int, seconds: float = 30):
+        self.socket = socket.create_connection(
+            ("127.0.0.1", port), timeout=seconds
+        )
+        self.data = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        try:
+            self.socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before its end; the answer is there to be read
+
+    def fill(self) -> bool:
+        try:
+            piece = self.socket.recv(65536)
+        except ConnectionResetError:
+            piece = b""
+        self.data += piece
+        return bool(piece)
+
+    def answer(self) -> tuple[int, dict, bytes] | None:
+        """The next answer: status, headers, body. None: there is no more."""
+        while b"\r\n\r\n" not in self.data:
+            if not self.fill():
+                assert self.data == b""
+                return None
+        head, _, self.data = self.data.partition(b"\r\n\r\n")
+        line, *fields = head.decode("latin-1").split("\r\n")
+        headers = dict(field.split(": ", 1) for field in fields)
+        size = int(headers.get("Content-Length", 0))
+        while len(self.data) < size:
+            assert self.fill(), "an answer ended early"
+        body, self.data = self.data[:size], self.data[size:]
+        status = int(line.split()[1])
+        return self.answer() if status < 200 else (status, headers, body)
+
+
+def assert_refused(request: bytes, answer) -> None:
+    told = request[:300]
+    assert answer is not None, f"no answer to {told!r}"
+    status, headers, body = answer
+    assert 400 <= status < 500, f"{status} to {told!r}: {body[:300]!r}"
+    assert headers["Content-Type"] == "application/json", told
+    error = json.loads(body)["error"]
+    assert set(error) == {"message", "type", "param", "code"}, told
+    assert error["message"] and error["type"], told
+
+
+def assert_well(server) -> None:
+    assert server.process.poll() is None, server.output()[-2000:]
+    assert server.complete("Once upon a time").completion_tokens > 0
+
+
+def open_files(server) -> int:
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
+def test_ten_thousand_malformed_requests(server):
+    assert_well(server)
+    before = wait_for(lambda: open_files(server), "open files")
+    dice = random.Random(SEED)
+    statuses = Counter()
+    begin = time.monotonic()
+
+    for _ in range(FRAMED // BATCH):
+        batch = [malformed.well_framed(dice) for _ in range(BATCH)]
+        with Wire(server.port) as wire:
+            sender = threading.Thread(target=wire.send, args=[b"".join(batch)])
+            sender.start()
+            for request in batch:
+                answer = wire.answer()
+                assert_refused(request, answer)
+                assert answer[1]["Connection"] == "keep-alive", request[:300]
+                statuses[answer[0]] += 1
+            sender.join()
+
+    for _ in range(BAD_HTTP):
+        request = malformed.bad_http(dice)
+        with Wire(server.port) as wire:
+            wire.send(request)
+            answer = wire.answer()
+            assert_refused(request, answer)
+            assert answer[1]["Connection"] == "close", request[:300]
+            assert wire.answer() is None, "an answer after the last"
+            statuses[answer[0]] += 1
+
+    for _ in range(FLIPPED):
+        request = malformed.flipped(dice)
+        with Wire(server.port) as wire:
+            wire.send(request)
+            wire.socket.shutdown(socket.SHUT_WR)
+            answer = wire.answer()
+            if answer is None:
+                statuses["none"] += 1
+                continue
+            statuses[answer[0]] += 1
+            if answer[0] != 200:
+                assert_refused(request, answer)
+
+    print(f"{time.monotonic() - begin:.1f} s, {dict(statuses)}")
+    assert statuses.total() == FRAMED + BAD_HTTP + FLIPPED == 10_000
+    assert_well(server)
+    wait_for(lambda: open_files(server) <= before + 2, "closed connections")
+
+
+def test_many_at_once_are_refused_alike(server):
+    """Eight clients, since faults of sharing need company."""
+    failures = []
+
+    def abuse(seed: int) -> None:
+        dice = random.Random(seed)
+        try:
+            for _ in range(40):
+                request = malformed.well_framed(dice)
+                with Wire(server.port) as wire:
+                    wire.send(request)
+                    assert_refused(request, wire.answer())
+        except Exception as error:  # reported by the test's own thread
+            failures.append(error)
+
+    clients = [
+        threading.Thread(target=abuse, args=[SEED + n]) for n in range(8)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert not failures, failures[0]
+    assert_well(server)
+
+
+def test_a_body_of_many_small_chunks_is_read(server):
+    body = json.dumps({"prompt": "Once", "max_tokens": 1}).encode()
+    chunks = b"".join(b"1;x=y\r\n%c\r\n" % byte for byte in body)
+    with Wire(server.port) as wire:
+        wire.send(
+            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+        )
+        assert wire.answer()[0] == 200
+
+
+def test_a_chunk_without_end_takes_no_memory(server):
+    with Wire(server.port) as wire:
+        wire.send(
+            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 1_000_000
+        )
+        answer = wire.answer()
+        assert answer[0] == 431
+
+
+def test_connections_that_say_nothing_keep_nobody_out(server):
+    silent = [Wire(server.port) for _ in range(200)]
+    try:
+        start = time.monotonic()
+        assert_well(server)
+        assert time.monotonic() - start < 10
+    finally:
+        for wire in silent:
+            wire.socket.close()
