@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file_system.h"
+#include "base/utf8.h"
 
 namespace afterglow {
 namespace {
@@ -39,15 +40,6 @@ class PageSource : public KvSource {
 
 Error wrong(const std::string& what) {
   return {Code::kInvalidArgument, "[cache.save] " + what};
-}
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)nlohmann::json(text).dump();
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
 }
 
 Status check(const KvHistory& history, const MlxCacheNotes& notes) {

@@ -5,9 +5,11 @@
 namespace afterglow {
 
 TextAssembler::TextAssembler(
-    const Tokenizer& tokenizer, std::vector<std::string> stops
+    const Tokenizer& tokenizer,
+    std::vector<std::string> stops,
+    bool skip_special
 )
-    : detokenizer_(tokenizer), matcher_(std::move(stops)) {}
+    : detokenizer_(tokenizer, skip_special), matcher_(std::move(stops)) {}
 
 std::string TextAssembler::push(Token token) {
   std::string text = matcher_.push(detokenizer_.push(token));

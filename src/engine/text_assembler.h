@@ -15,8 +15,13 @@ namespace afterglow {
 /// Thread: one thread at a time.
 class TextAssembler {
  public:
+  /// skip_special: leaves special tokens out of the text.
   /// Requires: no stop string is empty; the tokenizer outlives it.
-  TextAssembler(const Tokenizer& tokenizer, std::vector<std::string> stops);
+  TextAssembler(
+      const Tokenizer& tokenizer,
+      std::vector<std::string> stops,
+      bool skip_special = true
+  );
 
   /// The text that is now certain; empty while a character is incomplete or
   /// could begin a stop string.

@@ -1,5 +1,6 @@
 #include "server/answer.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -8,28 +9,32 @@ namespace afterglow {
 Answer::Answer(
     const CompletionRequest& request,
     AnswerIdentity identity,
-    std::size_t prompt_tokens,
+    const AnswerReading& reading,
+    const std::vector<PreparedPrompt>& prompts,
     const Tokenizer& tokenizer
 )
     : identity_(std::move(identity)),
       stream_(request.stream),
       include_usage_(request.include_usage),
-      prompt_tokens_(prompt_tokens),
-      text_(tokenizer, request.stops) {
-  if (request.logprobs) {
-    logprobs_.emplace(tokenizer, request.chat(), request.top_logprobs > 0);
+      choices_of_a_prompt_(request.n) {
+  for (const PreparedPrompt& prompt : prompts) {
+    prompt_tokens_ += prompt.tokens.size();
+    for (std::size_t i = 0; i < request.n; ++i) {
+      parts_.push_back({Choice(request, reading, prompt.begins, tokenizer)});
+    }
   }
 }
 
-void Answer::on(Event&& event) {
-  if (done_) return;
-  std::visit([this](const auto& one) { on_event(one); }, event);
+void Answer::on(std::size_t choice, Event&& event) {
+  Part& part = parts_[choice];
+  if (done_ || part.choice.finished()) return;
+  std::visit([&](const auto& one) { on_event(part, one); }, event);
 }
 
 void Answer::fail(const ApiError& error) {
   if (done_) return;
   done_ = true;
-  finish_reason_ = "error";
+  failed_ = true;
   if (!head_sent_) {
     output_ = error_output(error);
     return;
@@ -39,7 +44,7 @@ void Answer::fail(const ApiError& error) {
   output_.done = true;
 }
 
-void Answer::on_event(const Progress& progress) {
+void Answer::on_event(Part&, const Progress& progress) {
   if (!stream_) return;
   begin_stream();
   output_.body += openai::comment(
@@ -48,52 +53,41 @@ void Answer::on_event(const Progress& progress) {
   );
 }
 
-void Answer::on_event(const TokenOut& token) {
-  if (text_.stopped()) return;  // computed before the cancel took effect
-  ++tokens_;
-  if (logprobs_) logprobs_->add(token);
-  const std::string text = text_.push(token.token);
-  if (!stream_) {
-    whole_text_ += text;
-    return;
-  }
-  begin_stream();
-  if (!text.empty()) send_delta(text);
+void Answer::on_event(Part& part, const TokenOut& token) {
+  part.choice.add(token);
+  if (stream_) send_delta(part);
 }
 
-void Answer::on_event(const Finished& finished) {
-  const bool stopped_by_text = text_.stopped();
-  if (finished.reason == FinishReason::kCancelled && !stopped_by_text) {
+void Answer::on_event(Part& part, const Finished& finished) {
+  if (finished.reason == FinishReason::kCancelled && !part.choice.stopped()) {
     fail(to_api_error(
         {Code::kUnavailable, "[http.answer] the request was cancelled"}
     ));
     return;
   }
-  const std::string rest = text_.finish();
-  finish_reason_ =
-      stopped_by_text || text_.stopped() ? "stop" : to_string(finished.reason);
-  timings_ = finished.timings;
-  // Tokens computed past a stop string are nobody's.
-  if (stopped_by_text) timings_->predicted_n = tokens_;
-
-  Usage usage;
-  usage.prompt_tokens = prompt_tokens_;
-  usage.completion_tokens = timings_->predicted_n;
-  usage.cached_tokens = timings_->cache_n;
-  done_ = true;
+  part.choice.finish(finished);
+  done_ = std::all_of(parts_.begin(), parts_.end(), [](const Part& one) {
+    return one.choice.finished();
+  });
   if (stream_) {
-    begin_stream();
-    if (!rest.empty()) send_delta(rest);
-    end_stream(usage);
+    send_delta(part);
+    send_end(part);
+  }
+  if (!done_) return;
+  if (stream_) {
+    end_stream();
   } else {
-    whole_text_ += rest;
-    end_whole(usage);
+    end_whole();
   }
   output_.done = true;
 }
 
-void Answer::on_event(const Failed& failed) {
+void Answer::on_event(Part&, const Failed& failed) {
   fail(to_api_error(failed.error));
+}
+
+std::size_t Answer::index_of(const Part& part) const {
+  return static_cast<std::size_t>(&part - parts_.data());
 }
 
 void Answer::begin_stream() {
@@ -106,35 +100,93 @@ void Answer::begin_stream() {
   output_.head->streaming = true;
 }
 
-void Answer::send_delta(const std::string& text) {
-  const openai::json logprobs = logprobs_ ? logprobs_->take() : nullptr;
-  output_.body +=
-      openai::event(openai::delta(identity_, text, !role_sent_, logprobs));
-  role_sent_ = true;
+void Answer::send_delta(Part& part) {
+  begin_stream();
+  const ChoiceDelta delta = part.choice.take();
+  if (delta.empty()) return;
+  output_.body += openai::event(openai::chunk(
+      identity_,
+      index_of(part),
+      delta,
+      !part.role_sent,
+      {},
+      part.choice.take_logprobs()
+  ));
+  part.role_sent = true;
 }
 
-void Answer::end_stream(const Usage& usage) {
-  const openai::json logprobs = logprobs_ ? logprobs_->take() : nullptr;
-  openai::json last =
-      openai::last_delta(identity_, !role_sent_, finish_reason_, logprobs);
-  if (!include_usage_) last["timings"] = openai::timings(*timings_);
+void Answer::send_end(Part& part) {
+  openai::json last = openai::chunk(
+      identity_,
+      index_of(part),
+      {},
+      !part.role_sent,
+      part.choice.finish_reason(),
+      part.choice.take_logprobs()
+  );
+  part.role_sent = true;
+  if (done_ && !include_usage_) last["timings"] = openai::timings(timings());
   output_.body += openai::event(last);
+}
+
+void Answer::end_stream() {
   if (include_usage_) {
-    openai::json chunk = openai::usage_chunk(identity_, usage);
-    chunk["timings"] = openai::timings(*timings_);
+    openai::json chunk = openai::usage_chunk(identity_, usage());
+    chunk["timings"] = openai::timings(timings());
     output_.body += openai::event(chunk);
   }
   output_.body += openai::kDone;
 }
 
-void Answer::end_whole(const Usage& usage) {
-  const openai::json logprobs = logprobs_ ? logprobs_->take() : nullptr;
-  openai::json body =
-      openai::whole(identity_, whole_text_, finish_reason_, logprobs, usage);
-  body["timings"] = openai::timings(*timings_);
+void Answer::end_whole() {
+  openai::json choices = openai::json::array();
+  for (Part& part : parts_) {
+    choices.push_back(openai::whole_choice(
+        identity_,
+        index_of(part),
+        part.choice.take(),
+        part.choice.finish_reason(),
+        part.choice.take_logprobs()
+    ));
+  }
+  openai::json body = openai::whole(identity_, std::move(choices), usage());
+  body["timings"] = openai::timings(timings());
   output_.head.emplace();
   output_.head->headers.emplace_back("X-Request-Id", identity_.id);
   output_.body = openai::dump(body);
+}
+
+Usage Answer::usage() const {
+  const Timings all = timings();
+  return {
+      .prompt_tokens = prompt_tokens_,
+      .completion_tokens = all.predicted_n,
+      .cached_tokens = all.cache_n,
+  };
+}
+
+const std::string& Answer::finish_reason() const {
+  return parts_.front().choice.finish_reason();
+}
+
+Timings Answer::timings() const {
+  Timings all;
+  for (const Part& part : parts_) {
+    const Timings& one = part.choice.timings();
+    if (index_of(part) % choices_of_a_prompt_ == 0) {
+      all.cache_n += one.cache_n;
+      all.cache_ram_n += one.cache_ram_n;
+      all.cache_disk_n += one.cache_disk_n;
+      all.prompt_n += one.prompt_n;
+      all.cache_store = one.cache_store;
+      all.queue_ms = std::max(all.queue_ms, one.queue_ms);
+      all.restore_ms = std::max(all.restore_ms, one.restore_ms);
+      all.prompt_ms = std::max(all.prompt_ms, one.prompt_ms);
+    }
+    all.predicted_n += one.predicted_n;
+    all.predicted_ms = std::max(all.predicted_ms, one.predicted_ms);
+  }
+  return all;
 }
 
 }  // namespace afterglow

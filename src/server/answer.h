@@ -1,75 +1,86 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "engine/request.h"
-#include "engine/text_assembler.h"
+#include "engine/engine.h"
+#include "server/choice.h"
 #include "server/exchange.h"
-#include "server/logprobs.h"
 #include "server/openai_response.h"
 #include "server/openai_schema.h"
 #include "text/tokenizer.h"
 
 namespace afterglow {
 
-/// Turns the events of one request into its response: the pure part between
-/// engine and transport.
+/// Turns the events of one request's choices into its response: the pure part
+/// between engine and transport. Choice i answers prompt i / n.
 /// Thread: one thread at a time.
 class Answer {
  public:
-  /// The tokenizer must outlive it. Takes what it needs of the request.
+  /// The tokenizer must outlive it. Takes what it needs of the rest.
   Answer(
       const CompletionRequest& request,
       AnswerIdentity identity,
-      std::size_t prompt_tokens,
+      const AnswerReading& reading,
+      const std::vector<PreparedPrompt>& prompts,
       const Tokenizer& tokenizer
   );
 
-  /// Adds to output() what the event brings.
-  void on(Event&& event);
+  /// Adds to the output what an event of a choice brings.
+  void on(std::size_t choice, Event&& event);
   /// Ends the answer with an error: a response of its own when nothing was
   /// sent yet, else an event in the stream.
   void fail(const ApiError& error);
 
   /// What is to be sent since the last call.
   Output take_output() { return std::exchange(output_, {}); }
-  /// True once a stop string was met: the engine's request can be cancelled.
-  bool stopped() const { return text_.stopped(); }
+  /// True once nothing more is wanted of a choice: the engine's request can be
+  /// cancelled.
+  bool stopped(std::size_t choice) const {
+    return parts_[choice].choice.stopped();
+  }
   bool done() const { return done_; }
 
-  // For the log, once done.
-  const std::optional<Timings>& timings() const { return timings_; }
-  const std::string& finish_reason() const { return finish_reason_; }
+  bool failed() const { return failed_; }
+
+  // For the log. Requires: done(), not failed().
+  /// The first choice's.
+  const std::string& finish_reason() const;
+  /// Of all choices: of a prompt's reading, what its first choice tells;
+  /// tokens generated are summed; of times the longest.
+  Timings timings() const;
 
  private:
-  void on_event(const Progress& progress);
-  void on_event(const TokenOut& token);
-  void on_event(const Finished& finished);
-  void on_event(const Failed& failed);
+  struct Part {
+    Choice choice;
+    bool role_sent = false;
+  };
+
+  void on_event(Part& part, const Progress& progress);
+  void on_event(Part& part, const TokenOut& token);
+  void on_event(Part& part, const Finished& finished);
+  void on_event(Part& part, const Failed& failed);
+  std::size_t index_of(const Part& part) const;
   void begin_stream();
-  void send_delta(const std::string& text);
-  void end_stream(const Usage& usage);
-  void end_whole(const Usage& usage);
+  void send_delta(Part& part);
+  void send_end(Part& part);
+  void end_stream();
+  void end_whole();
+  Usage usage() const;
 
   const AnswerIdentity identity_;
   const bool stream_;
   const bool include_usage_;
-  const std::size_t prompt_tokens_;
-
-  TextAssembler text_;
-  std::optional<LogprobsWriter> logprobs_;
-  std::string whole_text_;  // without stream
-  std::size_t tokens_ = 0;
+  const std::size_t choices_of_a_prompt_;
+  std::size_t prompt_tokens_ = 0;
+  std::vector<Part> parts_;
 
   Output output_;
   bool head_sent_ = false;
-  bool role_sent_ = false;
   bool done_ = false;
-  std::optional<Timings> timings_;
-  std::string finish_reason_;
+  bool failed_ = false;
 };
 
 }  // namespace afterglow

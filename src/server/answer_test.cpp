@@ -21,7 +21,7 @@ const Tokenizer& tokenizer() {
 
 CompletionRequest chat_request() {
   CompletionRequest request;
-  request.prompt = ChatPrompt{};
+  request.prompts = {ChatPrompt{}};
   return request;
 }
 
@@ -30,7 +30,9 @@ AnswerIdentity identity(const CompletionRequest& request) {
 }
 
 Answer make_answer(const CompletionRequest& request) {
-  return {request, identity(request), 10, tokenizer()};
+  PreparedPrompt prompt;
+  prompt.tokens.resize(10);
+  return {request, identity(request), {}, {prompt}, tokenizer()};
 }
 
 TokenOut byte_token(char byte) {
@@ -53,7 +55,7 @@ Finished finished(FinishReason reason, std::size_t predicted) {
 }
 
 void feed(Answer& answer, std::string_view text) {
-  for (const char byte : text) answer.on(byte_token(byte));
+  for (const char byte : text) answer.on(0, byte_token(byte));
 }
 
 /// The `data:` payloads of an event stream; comments are checked and left out.
@@ -93,10 +95,10 @@ std::string run_stream(Answer& answer) {
 TEST(AnswerWhole, HasOpenAisShape) {
   auto request = chat_request();
   Answer answer = make_answer(request);
-  answer.on(Progress{5, 10});
+  answer.on(0, Progress{5, 10});
   feed(answer, "Hi \xC3\xA9");
   EXPECT_FALSE(answer.take_output().head.has_value());
-  answer.on(finished(FinishReason::kStop, 6));
+  answer.on(0, finished(FinishReason::kStop, 6));
   const Output output = answer.take_output();
   EXPECT_TRUE(output.done);
   EXPECT_FALSE(output.head->streaming);
@@ -130,10 +132,10 @@ TEST(AnswerWhole, HasOpenAisShape) {
 
 TEST(AnswerWhole, CompletionsHaveText) {
   CompletionRequest request;
-  request.prompt = TextPrompt("x");
+  request.prompts = {TextPrompt("x")};
   Answer answer = make_answer(request);
   feed(answer, "abc");
-  answer.on(finished(FinishReason::kLength, 3));
+  answer.on(0, finished(FinishReason::kLength, 3));
   const json body = json::parse(answer.take_output().body);
   EXPECT_EQ(body["object"], "text_completion");
   EXPECT_EQ(body["choices"][0]["text"], "abc");
@@ -144,9 +146,9 @@ TEST(AnswerStream, PiecesJoinToTheTextAndEndProperly) {
   auto request = chat_request();
   request.stream = true;
   Answer answer = make_answer(request);
-  answer.on(Progress{5, 10});
+  answer.on(0, Progress{5, 10});
   feed(answer, "a\xC3\xA9z");
-  answer.on(finished(FinishReason::kStop, 4));
+  answer.on(0, finished(FinishReason::kStop, 4));
   const std::string stream = run_stream(answer);
   EXPECT_TRUE(stream.starts_with(": keepalive 5/10\n\n"));
   const auto all = events(stream);
@@ -186,7 +188,7 @@ TEST(AnswerStream, UsageComesLastWhenAskedFor) {
   request.include_usage = true;
   Answer answer = make_answer(request);
   feed(answer, "a");
-  answer.on(finished(FinishReason::kStop, 2));
+  answer.on(0, finished(FinishReason::kStop, 2));
   const auto all = events(run_stream(answer));
   ASSERT_EQ(all.size(), 4U);
   const json last = json::parse(all[2]);
@@ -201,7 +203,7 @@ TEST(AnswerStream, AnEmptyAnswerStillNamesItsRole) {
   auto request = chat_request();
   request.stream = true;
   Answer answer = make_answer(request);
-  answer.on(finished(FinishReason::kStop, 0));
+  answer.on(0, finished(FinishReason::kStop, 0));
   const auto all = events(run_stream(answer));
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(json::parse(all[0])["choices"][0]["delta"]["role"], "assistant");
@@ -214,11 +216,11 @@ TEST(AnswerStop, AStopStringOverTokensEndsTheText) {
     request.stops = {"END"};
     Answer answer = make_answer(request);
     feed(answer, "ab E EN");
-    EXPECT_FALSE(answer.stopped());
+    EXPECT_FALSE(answer.stopped(0));
     feed(answer, "D");
-    EXPECT_TRUE(answer.stopped());
+    EXPECT_TRUE(answer.stopped(0));
     feed(answer, "more");
-    answer.on(finished(FinishReason::kCancelled, 12));
+    answer.on(0, finished(FinishReason::kCancelled, 12));
     const Output output = answer.take_output();
     EXPECT_TRUE(output.done);
     json last;
@@ -245,7 +247,7 @@ TEST(AnswerStop, TheStartOfAStopStringIsTextAtTheEnd) {
   request.stops = {"END"};
   Answer answer = make_answer(request);
   feed(answer, "ab EN");
-  answer.on(finished(FinishReason::kLength, 5));
+  answer.on(0, finished(FinishReason::kLength, 5));
   const json body = json::parse(answer.take_output().body);
   EXPECT_EQ(body["choices"][0]["message"]["content"], "ab EN");
   EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
@@ -255,7 +257,7 @@ TEST(AnswerFailure, BeforeAnythingIsSentIsAStatus) {
   auto request = chat_request();
   request.stream = true;
   Answer answer = make_answer(request);
-  answer.on(Failed{{Code::kInternal, "[x] boom"}});
+  answer.on(0, Failed{{Code::kInternal, "[x] boom"}});
   const Output output = answer.take_output();
   EXPECT_EQ(output.head->status, 500U);
   EXPECT_FALSE(output.head->streaming);
@@ -268,7 +270,7 @@ TEST(AnswerFailure, InsideAStreamIsAnEvent) {
   request.stream = true;
   Answer answer = make_answer(request);
   feed(answer, "a");
-  answer.on(Failed{{Code::kInternal, "[x] boom"}});
+  answer.on(0, Failed{{Code::kInternal, "[x] boom"}});
   const Output output = answer.take_output();
   EXPECT_TRUE(output.done);
   const auto all = events(output.body);
@@ -281,7 +283,7 @@ TEST(AnswerFailure, ACancelFromElsewhereIsNoNormalEnd) {
   auto request = chat_request();
   Answer answer = make_answer(request);
   feed(answer, "a");
-  answer.on(finished(FinishReason::kCancelled, 1));
+  answer.on(0, finished(FinishReason::kCancelled, 1));
   EXPECT_EQ(answer.take_output().head->status, 503U);
 }
 
@@ -292,11 +294,11 @@ TEST(AnswerLogprobs, ChatListsTokensWithBytes) {
   Answer answer = make_answer(request);
   TokenOut first = byte_token('\xC3');
   first.top_logprobs = {{0xC3, -0.25F}, {'b', -1.5F}};
-  answer.on(first);
+  answer.on(0, first);
   TokenOut second = byte_token('\xA9');
   second.top_logprobs = {{0xA9, -0.25F}, {'c', -INFINITY}};
-  answer.on(second);
-  answer.on(finished(FinishReason::kStop, 2));
+  answer.on(0, second);
+  answer.on(0, finished(FinishReason::kStop, 2));
   const json body = json::parse(answer.take_output().body);
   const json& content = body["choices"][0]["logprobs"]["content"];
   ASSERT_EQ(content.size(), 2U);
@@ -315,7 +317,7 @@ TEST(AnswerLogprobs, StreamCarriesEachTokenOnce) {
   request.logprobs = true;
   Answer answer = make_answer(request);
   feed(answer, "a\xC3\xA9");
-  answer.on(finished(FinishReason::kStop, 3));
+  answer.on(0, finished(FinishReason::kStop, 3));
   std::size_t count = 0;
   for (const std::string& event : events(run_stream(answer))) {
     if (event == "[DONE]") continue;
@@ -327,16 +329,16 @@ TEST(AnswerLogprobs, StreamCarriesEachTokenOnce) {
 
 TEST(AnswerLogprobs, CompletionsHaveParallelLists) {
   CompletionRequest request;
-  request.prompt = TextPrompt("x");
+  request.prompts = {TextPrompt("x")};
   request.logprobs = true;
   request.top_logprobs = 1;
   Answer answer = make_answer(request);
   for (const char byte : std::string("h\xC3\xA9y")) {
     TokenOut token = byte_token(byte);
     token.top_logprobs = {{token.token, -0.25F}};
-    answer.on(token);
+    answer.on(0, token);
   }
-  answer.on(finished(FinishReason::kStop, 4));
+  answer.on(0, finished(FinishReason::kStop, 4));
   const json body = json::parse(answer.take_output().body);
   const json& logprobs = body["choices"][0]["logprobs"];
   EXPECT_EQ(logprobs["tokens"].size(), 4U);

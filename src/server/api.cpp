@@ -49,8 +49,18 @@ ApiError not_ready(const EngineSlot::View& view) {
   error.status = 503;
   error.type = "service_unavailable_error";
   error.message = view.error.message;
-  error.code = view.state == EngineSlot::State::kLoading ? "model_loading"
-                                                         : "model_failed";
+  switch (view.state) {
+    case EngineSlot::State::kReady:
+    case EngineSlot::State::kLoading:
+      error.code = "model_loading";
+      break;
+    case EngineSlot::State::kFailed:
+      error.code = "model_failed";
+      break;
+    case EngineSlot::State::kStopping:
+      error.code = "stopping";
+      break;
+  }
   return error;
 }
 
@@ -71,6 +81,11 @@ json model_json(const ModelInfo& info, std::int64_t created) {
         {"weight_bytes", info.weight_bytes},
         {"load_seconds", info.load_seconds}}},
   };
+}
+
+/// "127.0.0.1" of "127.0.0.1:4711": one client, however it connects.
+std::string address_of(const std::string& endpoint) {
+  return endpoint.substr(0, endpoint.rfind(':'));
 }
 
 std::int64_t unix_seconds() {
@@ -97,6 +112,9 @@ const Api::Route Api::kRoutes[] = {
     {"POST", "/v1/chat/completions", &Api::chat},
     {"POST", "/chat/completions", &Api::chat},
     {"POST", "/v1/completions", &Api::complete},
+    {"POST", "/tokenize", &Api::tokenize},
+    {"POST", "/detokenize", &Api::detokenize},
+    {"POST", "/apply-template", &Api::apply_template},
     {"GET", "/v1/models", &Api::models},
     {"GET", kModelsPrefix, &Api::model},
     {"GET", "/health", &Api::health},
@@ -164,14 +182,39 @@ std::unique_ptr<Exchange> Api::generate(
   const EngineSlot::View view = slot_.view();
   if (view.engine == nullptr) return respond(not_ready(view));
   auto& completion = std::get<CompletionRequest>(parsed);
-  std::string cache_namespace =
-      view.engine->cache_namespace(api_key_of(request), completion.cache_key);
+  const std::string key = api_key_of(request);
+  RequestOwner owner;
+  owner.cache_namespace =
+      view.engine->cache_namespace(key, completion.cache_key);
+  owner.client = key.empty() ? address_of(request.client) : key;
   return make_generation(
-      *view.engine,
-      prepare_workers_,
-      std::move(completion),
-      std::move(cache_namespace)
+      *view.engine, prepare_workers_, std::move(completion), std::move(owner)
   );
+}
+
+std::unique_ptr<Exchange> Api::on_text(
+    const HttpRequest& request, TextCall& call
+) {
+  const EngineSlot::View view = slot_.view();
+  if (view.engine == nullptr) return respond(not_ready(view));
+  return defer(
+      prepare_workers_,
+      [this, engine = view.engine, body = request.body, &call] {
+        return call(*engine, body, options_.defaults, options_.json);
+      }
+  );
+}
+
+std::unique_ptr<Exchange> Api::tokenize(const HttpRequest& request) {
+  return on_text(request, afterglow::tokenize);
+}
+
+std::unique_ptr<Exchange> Api::detokenize(const HttpRequest& request) {
+  return on_text(request, afterglow::detokenize);
+}
+
+std::unique_ptr<Exchange> Api::apply_template(const HttpRequest& request) {
+  return on_text(request, afterglow::apply_template);
 }
 
 std::unique_ptr<Exchange> Api::models(const HttpRequest&) {
@@ -200,17 +243,25 @@ std::unique_ptr<Exchange> Api::model(const HttpRequest& request) {
 
 std::unique_ptr<Exchange> Api::health(const HttpRequest&) {
   const EngineSlot::View view = slot_.view();
+  const auto failed = [](const Error& error) {
+    return respond_json(
+        {{"status", "failed"}, {"message", error.message}}, 503
+    );
+  };
   switch (view.state) {
     case EngineSlot::State::kReady:
+      if (const Status health = view.engine->health(); !health.ok()) {
+        return failed(health.error());
+      }
       return respond_json({{"status", "ok"}});
     case EngineSlot::State::kLoading:
       return respond_json({{"status", "loading"}}, 503);
+    case EngineSlot::State::kStopping:
+      return respond_json({{"status", "stopping"}}, 503);
     case EngineSlot::State::kFailed:
       break;
   }
-  return respond_json(
-      {{"status", "failed"}, {"message", view.error.message}}, 503
-  );
+  return failed(view.error);
 }
 
 std::unique_ptr<Exchange> Api::metrics(const HttpRequest&) {

@@ -12,6 +12,7 @@
 #include "server/exchange.h"
 #include "server/json_body.h"
 #include "server/openai_schema.h"
+#include "server/text_api.h"
 #include "server/workers.h"
 
 namespace afterglow {
@@ -40,6 +41,9 @@ class Api {
 
   std::unique_ptr<Exchange> chat(const HttpRequest& request);
   std::unique_ptr<Exchange> complete(const HttpRequest& request);
+  std::unique_ptr<Exchange> tokenize(const HttpRequest& request);
+  std::unique_ptr<Exchange> detokenize(const HttpRequest& request);
+  std::unique_ptr<Exchange> apply_template(const HttpRequest& request);
   std::unique_ptr<Exchange> models(const HttpRequest& request);
   std::unique_ptr<Exchange> model(const HttpRequest& request);
   std::unique_ptr<Exchange> health(const HttpRequest& request);
@@ -54,6 +58,7 @@ class Api {
       const HttpRequest& request,
       std::variant<CompletionRequest, ApiError> parsed
   );
+  std::unique_ptr<Exchange> on_text(const HttpRequest& request, TextCall& call);
   std::unique_ptr<Exchange> set_pinned(const HttpRequest& request, bool pinned);
   /// What a cache endpoint does for one client, on a worker.
   using CacheWork = std::function<

@@ -80,6 +80,7 @@ std::string to_json(const ApiError& error) {
 }
 
 unsigned retry_after(const ApiError& error) {
+  if (error.retry_seconds > 0) return error.retry_seconds;
   return error.status == 429 || error.status == 503 ? 1 : 0;
 }
 

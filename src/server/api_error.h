@@ -11,8 +11,9 @@ struct ApiError {
   unsigned status = 500;
   std::string type = "server_error";
   std::string message;
-  std::string param;  // the field at fault; empty: null
-  std::string code;   // a word for programs; empty: null
+  std::string param;           // the field at fault; empty: null
+  std::string code;            // a word for programs; empty: null
+  unsigned retry_seconds = 0;  // when to try again; 0: as the status says
 };
 
 /// The one place that maps an engine's code to HTTP.

@@ -14,11 +14,14 @@
 
 namespace afterglow::testing {
 
-/// The whole server over a fake engine that plays script_.
+/// The whole server over a fake engine that plays script_, or what script_of_
+/// says where it is set.
 class ApiTest : public ::testing::Test {
  protected:
   ApiTest()
-      : engine_([this](const GenerationRequest&) { return script_; }),
+      : engine_([this](const GenerationRequest& request) {
+          return script_of_ ? script_of_(request) : script_;
+        }),
         api_(slot_, {}) {
     HttpOptions options;
     options.port = 0;
@@ -64,6 +67,7 @@ class ApiTest : public ::testing::Test {
   }
 
   Script script_{.text = "hello"};
+  FakeEngine::Scripter script_of_;
   EngineSlot slot_;
   FakeEngine engine_;
   Api api_;

@@ -31,6 +31,29 @@ TEST_F(ApiTest, HealthTellsTheTruth) {
   EXPECT_EQ(body["message"], "[model.load] bad file");
 }
 
+TEST_F(ApiTest, HealthAsksTheEngine) {
+  ready();
+  engine_.failure = Error{Code::kUnavailable, "[engine] the thread has died"};
+  const auto response = get("/health");
+  EXPECT_EQ(response.status, 503);
+  EXPECT_EQ(
+      json::parse(response.body),
+      (json{{"status", "failed"}, {"message", "[engine] the thread has died"}})
+  );
+}
+
+TEST_F(ApiTest, WhileStoppingRequestsAreToldSo) {
+  ready();
+  slot_.set_stopping();
+  EXPECT_EQ(get("/health").status, 503);
+  EXPECT_EQ(json::parse(get("/health").body), json({{"status", "stopping"}}));
+  for (const auto& response : {post(kChat, chat_body()), get("/v1/models")}) {
+    EXPECT_EQ(response.status, 503);
+    EXPECT_NE(response.head.find("Retry-After: 1"), std::string::npos);
+    EXPECT_EQ(json::parse(response.body)["error"]["code"], "stopping");
+  }
+}
+
 TEST_F(ApiTest, WhileLoadingRequestsAreToldToWait) {
   for (const auto& response :
        {post(kChat, chat_body()),
@@ -54,7 +77,7 @@ TEST_F(ApiTest, UnknownPathsAndMethods) {
     const char* allow;
   };
   for (const Case& c : {
-           Case{"GET", "/", 404, ""},
+           Case{"GET", "/nothing", 404, ""},
            Case{"POST", "/v1/chat", 404, ""},
            Case{"GET", "/v1/models/", 404, ""},
            Case{"GET", kChat, 405, "POST"},

@@ -50,6 +50,10 @@ class FieldReader {
       const std::string& message,
       const std::string& code = {}
   );
+  /// Takes over the fault of another reader, of a member's own members.
+  void fail(const ApiError& fault) {
+    if (!error_) error_ = fault;
+  }
   const std::optional<ApiError>& error() const { return error_; }
 
  private:

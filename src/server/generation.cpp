@@ -3,10 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <cstdio>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,22 +12,10 @@
 
 #include "engine/xtc_special_tokens.h"
 #include "server/answer.h"
+#include "server/random_id.h"
 
 namespace afterglow {
 namespace {
-
-std::string random_id(const char* prefix) {
-  static thread_local std::mt19937_64 random{std::random_device{}()};
-  char digits[33];
-  std::snprintf(
-      digits,
-      sizeof digits,
-      "%016llx%016llx",
-      static_cast<unsigned long long>(random()),
-      static_cast<unsigned long long>(random())
-  );
-  return std::string(prefix) + digits;
-}
 
 AnswerIdentity make_identity(const Engine& engine, bool chat) {
   AnswerIdentity identity;
@@ -43,19 +29,15 @@ AnswerIdentity make_identity(const Engine& engine, bool chat) {
   return identity;
 }
 
-Result<PreparedPrompt> prepare(
-    const Engine& engine, const CompletionRequest& request
-) {
-  if (const auto* chat = std::get_if<ChatPrompt>(&request.prompt)) {
-    return engine.prepare_chat(
-        {.messages = chat->messages_json, .variables = chat->kwargs_json}
-    );
+Result<PreparedPrompt> prepare(const Engine& engine, const AnyPrompt& prompt) {
+  if (const auto* chat = std::get_if<ChatPrompt>(&prompt)) {
+    return engine.prepare_chat(chat->input());
   }
-  if (const auto* text = std::get_if<TextPrompt>(&request.prompt)) {
+  if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
     return engine.prepare_text(*text);
   }
   return PreparedPrompt{
-      .tokens = std::get<TokenPrompt>(request.prompt), .boundaries = {}};
+      .tokens = std::get<TokenPrompt>(prompt), .boundaries = {}};
 }
 
 const char* prompt_field(const CompletionRequest& request) {
@@ -64,30 +46,21 @@ const char* prompt_field(const CompletionRequest& request) {
 
 /// What the connection's strand, a worker and the generation thread share.
 /// Thread: safe from any thread.
-class Mailbox : public EventSink, public std::enable_shared_from_this<Mailbox> {
+class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
-  Mailbox(
-      Engine& engine, CompletionRequest request, std::string cache_namespace
-  )
+  Mailbox(Engine& engine, CompletionRequest request, RequestOwner owner)
       : engine_(engine),
         request_(std::move(request)),
-        cache_namespace_(std::move(cache_namespace)) {}
+        owner_(std::move(owner)),
+        tickets_(request_.choices()) {}
 
   /// The worker's job: prepares and submits.
   void prepare_and_submit();
 
-  bool send(Event event) override {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return false;
-    events_.push_back(std::move(event));
-    wake_();
-    return true;
-  }
-
   struct Mail {
     std::unique_ptr<Answer> answer;  // once, before any event
     std::optional<ApiError> failure;
-    std::vector<Event> events;
+    std::vector<std::pair<std::size_t, Event>> events;  // of choices
   };
   Mail take() {
     const std::lock_guard lock(mutex_);
@@ -101,15 +74,21 @@ class Mailbox : public EventSink, public std::enable_shared_from_this<Mailbox> {
     const std::lock_guard lock(mutex_);
     wake_ = std::move(wake);
   }
-  /// Ends the request in the engine; its last event still comes.
-  void cancel(FinishReason reason) {
+  /// Ends a choice in the engine; its last event still comes.
+  void cancel(std::size_t choice, FinishReason reason) {
     std::optional<RequestId> id;
     {
       const std::lock_guard lock(mutex_);
-      cancel_wanted_ = true;
-      id = std::exchange(id_, std::nullopt);
+      Ticket& ticket = tickets_[choice];
+      if (!ticket.cancel) ticket.cancel = reason;
+      id = std::exchange(ticket.id, std::nullopt);
     }
     if (id) engine_.cancel(*id, reason);
+  }
+  void cancel_all() {
+    for (std::size_t i = 0; i < request_.choices(); ++i) {
+      cancel(i, FinishReason::kCancelled);
+    }
   }
   /// Nothing is taken any more, and nobody woken.
   void close() {
@@ -122,89 +101,167 @@ class Mailbox : public EventSink, public std::enable_shared_from_this<Mailbox> {
   }
 
   const std::string& id() const { return identity_.id; }
+  std::size_t choices() const { return request_.choices(); }
 
  private:
+  /// A choice's place in the engine.
+  struct Ticket {
+    std::optional<RequestId> id;         // until cancelled
+    std::optional<FinishReason> cancel;  // is wanted
+  };
+  class Sink;
+
   bool closed() const {
     const std::lock_guard lock(mutex_);
     return closed_;
+  }
+  bool put(std::size_t choice, Event event) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return false;
+    events_.emplace_back(choice, std::move(event));
+    wake_();
+    return true;
   }
   void fail(ApiError error) {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(error);
     if (!closed_) wake_();
   }
-  void post_answer(std::size_t prompt_tokens) {
-    auto answer = std::make_unique<Answer>(
-        request_, identity_, prompt_tokens, engine_.tokenizer()
-    );
-    const std::lock_guard lock(mutex_);
-    if (!closed_) answer_ = std::move(answer);
+  /// An error of the engine's about the prompts.
+  void fail_prompt(const Error& error) {
+    ApiError answer = to_api_error(error);
+    if (answer.status == 400) answer.param = prompt_field(request_);
+    fail(std::move(answer));
   }
-  GenerationRequest generation_request(PreparedPrompt prompt) {
-    GenerationRequest request;
-    request.prompt = std::move(prompt.tokens);
-    request.boundaries = std::move(prompt.boundaries);
-    request.sampling = request_.sampling;
-    if (request.sampling.xtc_probability > 0) {
-      request.sampling.xtc_special_tokens =
-          xtc_special_tokens(engine_.tokenizer(), engine_.info().stop_tokens);
-    }
-    request.max_tokens = request_.max_tokens;
-    request.stop_tokens = engine_.info().stop_tokens;
-    request.logprobs = request_.logprobs;
-    request.top_logprobs = request_.top_logprobs;
-    request.cache_read = request_.cache_read;
-    request.cache_store = request_.cache_store;
-    request.cache_namespace = cache_namespace_;
-    request.label = identity_.id;
-    request.sink = shared_from_this();
-    return request;
-  }
+  std::optional<std::vector<PreparedPrompt>> prepare_all();
+  bool post_answer(const std::vector<PreparedPrompt>& prompts);
+  bool submit(std::size_t choice, GenerationRequest request);
+  GenerationRequest generation_request(PreparedPrompt prompt) const;
 
   Engine& engine_;
   const CompletionRequest request_;
-  const std::string cache_namespace_;
+  const RequestOwner owner_;
   const AnswerIdentity identity_ = make_identity(engine_, request_.chat());
 
   mutable std::mutex mutex_;
   std::function<void()> wake_;
   bool closed_ = false;
-  bool cancel_wanted_ = false;
-  std::optional<RequestId> id_;  // until cancelled
+  std::vector<Ticket> tickets_;
   std::unique_ptr<Answer> answer_;
   std::optional<ApiError> failure_;
-  std::vector<Event> events_;
+  std::vector<std::pair<std::size_t, Event>> events_;
 };
+
+/// Puts the events of one choice into the mailbox.
+class Mailbox::Sink : public EventSink {
+ public:
+  Sink(std::shared_ptr<Mailbox> mailbox, std::size_t choice)
+      : mailbox_(std::move(mailbox)), choice_(choice) {}
+  bool send(Event event) override {
+    return mailbox_->put(choice_, std::move(event));
+  }
+
+ private:
+  const std::shared_ptr<Mailbox> mailbox_;
+  const std::size_t choice_;
+};
+
+/// Nothing after a failure.
+std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all() {
+  std::vector<PreparedPrompt> prompts;
+  const std::size_t context = engine_.info().context_length;
+  for (const AnyPrompt& given : request_.prompts) {
+    auto prompt = prepare(engine_, given);
+    if (!prompt.ok()) {
+      fail_prompt(prompt.error());
+      return std::nullopt;
+    }
+    const std::size_t length = prompt->tokens.size();
+    if (length >= context) {
+      fail(invalid_field(
+          prompt_field(request_),
+          "the prompt has " + std::to_string(length) +
+              " tokens; the model's context holds " + std::to_string(context) +
+              " with the answer",
+          "context_length_exceeded"
+      ));
+      return std::nullopt;
+    }
+    prompts.push_back(*std::move(prompt));
+  }
+  return prompts;
+}
+
+bool Mailbox::post_answer(const std::vector<PreparedPrompt>& prompts) {
+  const auto reading = answer_reading(request_, engine_.answer_format());
+  if (!reading.ok()) {
+    fail_prompt(reading.error());
+    return false;
+  }
+  auto answer = std::make_unique<Answer>(
+      request_, identity_, *reading, prompts, engine_.tokenizer()
+  );
+  const std::lock_guard lock(mutex_);
+  if (!closed_) answer_ = std::move(answer);
+  return true;
+}
+
+GenerationRequest Mailbox::generation_request(PreparedPrompt prompt) const {
+  GenerationRequest request;
+  request.prompt = std::move(prompt.tokens);
+  request.boundaries = std::move(prompt.boundaries);
+  request.sampling = request_.sampling;
+  if (request.sampling.xtc_probability > 0) {
+    request.sampling.xtc_special_tokens =
+        xtc_special_tokens(engine_.tokenizer(), engine_.info().stop_tokens);
+  }
+  request.max_tokens = request_.max_tokens;
+  request.stop_tokens = engine_.info().stop_tokens;
+  request.logprobs = request_.logprobs;
+  request.top_logprobs = request_.top_logprobs;
+  request.cache_read = request_.cache_read;
+  request.cache_store = request_.cache_store;
+  request.cache_namespace = owner_.cache_namespace;
+  request.client = owner_.client;
+  request.label = identity_.id;
+  return request;
+}
 
 void Mailbox::prepare_and_submit() {
   if (closed()) return;
-  auto prompt = prepare(engine_, request_);
-  if (!prompt.ok()) {
-    ApiError error = to_api_error(prompt.error());
-    if (error.status == 400) error.param = prompt_field(request_);
-    return fail(std::move(error));
+  auto prompts = prepare_all();
+  if (!prompts || !post_answer(*prompts)) return;
+  const auto group = std::make_shared<const ShareGroup>();
+  for (std::size_t i = 0; i < request_.choices(); ++i) {
+    const std::size_t of_prompt = i % request_.n;
+    GenerationRequest request = generation_request((*prompts)[i / request_.n]);
+    if (request.sampling.seed) *request.sampling.seed += of_prompt;
+    request.share_group = group;
+    request.sink = std::make_shared<Sink>(shared_from_this(), i);
+    if (!submit(i, std::move(request))) return;
   }
-  const std::size_t length = prompt->tokens.size();
-  const std::size_t context = engine_.info().context_length;
-  if (length >= context) {
-    return fail(invalid_field(
-        prompt_field(request_),
-        "the prompt has " + std::to_string(length) +
-            " tokens; the model's context holds " + std::to_string(context) +
-            " with the answer",
-        "context_length_exceeded"
-    ));
+}
+
+/// False: the answer has failed, or nobody waits for it.
+bool Mailbox::submit(std::size_t choice, GenerationRequest request) {
+  auto submitted = engine_.submit(std::move(request));
+  if (!submitted.ok()) {
+    ApiError error = to_api_error(submitted.error());
+    if (submitted.error().code == Code::kOverloaded) {
+      error.retry_seconds =
+          static_cast<unsigned>(engine_.retry_after().count());
+    }
+    fail(std::move(error));
+    return false;
   }
-  post_answer(length);
-  auto submitted = engine_.submit(generation_request(*std::move(prompt)));
-  if (!submitted.ok()) return fail(to_api_error(submitted.error()));
-  bool cancel_now = false;
+  std::optional<FinishReason> cancel;
   {
     const std::lock_guard lock(mutex_);
-    cancel_now = cancel_wanted_;
-    if (!cancel_now) id_ = *submitted;
+    cancel = tickets_[choice].cancel;
+    if (!cancel) tickets_[choice].id = *submitted;
   }
-  if (cancel_now) engine_.cancel(*submitted, FinishReason::kCancelled);
+  if (cancel) engine_.cancel(*submitted, *cancel);
+  return !closed();
 }
 
 class Generation : public Exchange {
@@ -213,16 +270,17 @@ class Generation : public Exchange {
       Engine& engine,
       Workers& workers,
       CompletionRequest request,
-      std::string cache_namespace
+      RequestOwner owner
   )
       : workers_(workers),
         mailbox_(std::make_shared<Mailbox>(
-            engine, std::move(request), std::move(cache_namespace)
-        )) {}
+            engine, std::move(request), std::move(owner)
+        )),
+        cancelled_(mailbox_->choices()) {}
 
   ~Generation() override {
     mailbox_->close();
-    mailbox_->cancel(FinishReason::kCancelled);
+    mailbox_->cancel_all();
   }
 
   void start(std::function<void()> wake) override {
@@ -239,14 +297,15 @@ class Generation : public Exchange {
       return std::exchange(last_, {});
     }
     if (!answer_) return {};
-    for (Event& event : mail.events) answer_->on(std::move(event));
-    if (answer_->stopped() && !answer_->done() && !cancelled_) {
-      cancelled_ = true;
-      mailbox_->cancel(FinishReason::kStop);
+    for (auto& [choice, event] : mail.events) {
+      answer_->on(choice, std::move(event));
     }
     if (answer_->done()) {
       done_ = true;
+      if (answer_->failed()) mailbox_->cancel_all();
       log();
+    } else {
+      cancel_stopped();
     }
     return answer_->take_output();
   }
@@ -254,7 +313,7 @@ class Generation : public Exchange {
   void fail(const ApiError& error) override {
     if (done_) return;
     done_ = true;
-    mailbox_->cancel(FinishReason::kCancelled);
+    mailbox_->cancel_all();
     if (answer_) {
       answer_->fail(error);
       last_ = answer_->take_output();
@@ -270,33 +329,42 @@ class Generation : public Exchange {
   }
 
  private:
+  void cancel_stopped() {
+    for (std::size_t i = 0; i < cancelled_.size(); ++i) {
+      if (cancelled_[i] || !answer_->stopped(i)) continue;
+      cancelled_[i] = true;
+      mailbox_->cancel(i, FinishReason::kStop);
+    }
+  }
+
   void log() const {
-    const auto& timings = answer_->timings();
-    if (!timings) {
+    if (answer_->failed()) {
       spdlog::warn("request id={} finish=error", mailbox_->id());
       return;
     }
+    const Timings timings = answer_->timings();
     spdlog::info(
-        "request id={} finish={} prompt_n={} cache_ram_n={} cache_disk_n={} "
-        "predicted_n={} queue_ms={:.1f} restore_ms={:.1f} prompt_ms={:.1f} "
-        "predicted_ms={:.1f}",
+        "request id={} choices={} finish={} prompt_n={} cache_ram_n={} "
+        "cache_disk_n={} predicted_n={} queue_ms={:.1f} restore_ms={:.1f} "
+        "prompt_ms={:.1f} predicted_ms={:.1f}",
         mailbox_->id(),
+        mailbox_->choices(),
         answer_->finish_reason(),
-        timings->prompt_n,
-        timings->cache_ram_n,
-        timings->cache_disk_n,
-        timings->predicted_n,
-        timings->queue_ms,
-        timings->restore_ms,
-        timings->prompt_ms,
-        timings->predicted_ms
+        timings.prompt_n,
+        timings.cache_ram_n,
+        timings.cache_disk_n,
+        timings.predicted_n,
+        timings.queue_ms,
+        timings.restore_ms,
+        timings.prompt_ms,
+        timings.predicted_ms
     );
   }
 
   Workers& workers_;
   const std::shared_ptr<Mailbox> mailbox_;
   std::unique_ptr<Answer> answer_;
-  bool cancelled_ = false;
+  std::vector<bool> cancelled_;  // choices
   bool done_ = false;
   Output last_;  // of a failure
 };
@@ -307,10 +375,10 @@ std::unique_ptr<Exchange> make_generation(
     Engine& engine,
     Workers& workers,
     CompletionRequest request,
-    std::string cache_namespace
+    RequestOwner owner
 ) {
   return std::make_unique<Generation>(
-      engine, workers, std::move(request), std::move(cache_namespace)
+      engine, workers, std::move(request), std::move(owner)
   );
 }
 

@@ -10,15 +10,22 @@
 
 namespace afterglow {
 
-/// An exchange that prepares the prompt on a worker, submits it, and turns
-/// the engine's events into the response. Destroying it cancels the request.
-/// cache_namespace: as GenerationRequest's.
+/// Whose request it is. Fields as GenerationRequest's.
+struct RequestOwner {
+  std::string cache_namespace;
+  std::string client;
+};
+
+/// An exchange that prepares the prompts on a worker, submits them once for
+/// each choice, and turns the engine's events into the response. Choice i of
+/// a prompt draws with the request's seed plus i. Destroying the exchange
+/// cancels what still runs.
 /// The engine must outlive it, and the workers' jobs.
 std::unique_ptr<Exchange> make_generation(
     Engine& engine,
     Workers& workers,
     CompletionRequest request,
-    std::string cache_namespace
+    RequestOwner owner
 );
 
 }  // namespace afterglow

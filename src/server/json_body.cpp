@@ -148,4 +148,19 @@ Result<json> parse_json_body(std::string_view text, const JsonLimits& limits) {
   return root;
 }
 
+std::variant<nlohmann::ordered_json, ApiError> parse_json_object(
+    std::string_view text, const JsonLimits& limits
+) {
+  auto parsed = parse_json_body(text, limits);
+  if (!parsed.ok()) {
+    ApiError error = to_api_error(parsed.error());
+    error.code = "invalid_json";
+    return error;
+  }
+  if (!parsed->is_object()) {
+    return invalid_field("", "the body must be a JSON object", "invalid_json");
+  }
+  return *std::move(parsed);
+}
+
 }  // namespace afterglow

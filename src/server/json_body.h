@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string_view>
+#include <variant>
 
 #include "base/result.h"
+#include "server/api_error.h"
 
 namespace afterglow {
 
@@ -18,6 +20,11 @@ struct JsonLimits {
 /// Errors: kInvalidArgument, with the place, for a syntax error, invalid
 /// UTF-8, a number out of range, a member named twice, or a limit exceeded.
 Result<nlohmann::ordered_json> parse_json_body(
+    std::string_view text, const JsonLimits& limits = {}
+);
+
+/// The same for a body that must be an object; the error is the client's.
+std::variant<nlohmann::ordered_json, ApiError> parse_json_object(
     std::string_view text, const JsonLimits& limits = {}
 );
 

@@ -31,27 +31,12 @@ json finish_json(std::string_view reason) {
   return reason.empty() ? json(nullptr) : json(std::string(reason));
 }
 
-json chunk(
-    const AnswerIdentity& identity,
-    std::string_view text,
-    bool first,
-    std::string_view finish_reason,
-    const json& logprobs
-) {
-  json choice = {{"index", 0}};
-  if (identity.chat) {
-    json delta = json::object();
-    if (first) delta["role"] = "assistant";
-    if (first || !text.empty()) delta["content"] = std::string(text);
-    choice["delta"] = std::move(delta);
-  } else {
-    choice["text"] = std::string(text);
-  }
-  choice["logprobs"] = logprobs;
-  choice["finish_reason"] = finish_json(finish_reason);
-  json body = envelope(identity, chunk_object(identity));
-  body["choices"] = json::array({std::move(choice)});
-  return body;
+json call_json(const ToolCall& call) {
+  return {
+      {"id", call.id},
+      {"type", "function"},
+      {"function", {{"name", call.name}, {"arguments", call.arguments}}},
+  };
 }
 
 double per_second(std::size_t count, double ms) {
@@ -60,22 +45,36 @@ double per_second(std::size_t count, double ms) {
 
 }  // namespace
 
-json delta(
+json chunk(
     const AnswerIdentity& identity,
-    std::string_view text,
-    bool first,
-    const json& logprobs
-) {
-  return chunk(identity, text, first, {}, logprobs);
-}
-
-json last_delta(
-    const AnswerIdentity& identity,
+    std::size_t index,
+    const ChoiceDelta& delta,
     bool first,
     std::string_view finish_reason,
     const json& logprobs
 ) {
-  return chunk(identity, {}, first, finish_reason, logprobs);
+  json choice = {{"index", index}};
+  if (identity.chat) {
+    json message = json::object();
+    if (first) message["role"] = "assistant";
+    if (!delta.content.empty() || (first && delta.empty())) {
+      message["content"] = delta.content;
+    }
+    if (!delta.reasoning.empty()) message["reasoning"] = delta.reasoning;
+    for (std::size_t i = 0; i < delta.tool_calls.size(); ++i) {
+      json call = {{"index", delta.calls_before + i}};
+      call.update(call_json(delta.tool_calls[i]));
+      message["tool_calls"].push_back(std::move(call));
+    }
+    choice["delta"] = std::move(message);
+  } else {
+    choice["text"] = delta.content;
+  }
+  choice["logprobs"] = logprobs;
+  choice["finish_reason"] = finish_json(finish_reason);
+  json body = envelope(identity, chunk_object(identity));
+  body["choices"] = json::array({std::move(choice)});
+  return body;
 }
 
 json usage_chunk(const AnswerIdentity& identity, const Usage& usage) {
@@ -85,24 +84,36 @@ json usage_chunk(const AnswerIdentity& identity, const Usage& usage) {
   return body;
 }
 
-json whole(
+json whole_choice(
     const AnswerIdentity& identity,
-    std::string_view text,
+    std::size_t index,
+    const ChoiceDelta& all,
     std::string_view finish_reason,
-    const json& logprobs,
-    const Usage& usage
+    const json& logprobs
 ) {
-  json choice = {{"index", 0}};
+  json choice = {{"index", index}};
   if (identity.chat) {
-    choice["message"] = {{"role", "assistant"}, {"content", std::string(text)}};
+    json message = {{"role", "assistant"}, {"content", all.content}};
+    if (all.content.empty() && !all.tool_calls.empty()) {
+      message["content"] = nullptr;
+    }
+    if (!all.reasoning.empty()) message["reasoning"] = all.reasoning;
+    for (const ToolCall& call : all.tool_calls) {
+      message["tool_calls"].push_back(call_json(call));
+    }
+    choice["message"] = std::move(message);
   } else {
-    choice["text"] = std::string(text);
+    choice["text"] = all.content;
   }
   choice["logprobs"] = logprobs;
   choice["finish_reason"] = finish_json(finish_reason);
+  return choice;
+}
+
+json whole(const AnswerIdentity& identity, json choices, const Usage& usage) {
   json body =
       envelope(identity, identity.chat ? "chat.completion" : "text_completion");
-  body["choices"] = json::array({std::move(choice)});
+  body["choices"] = std::move(choices);
   body["usage"] = usage_json(usage);
   return body;
 }

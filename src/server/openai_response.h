@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/request.h"
+#include "server/choice.h"
 
 namespace afterglow {
 
@@ -25,35 +26,35 @@ struct Usage {
 };
 
 /// The JSON of responses, in OpenAI's shapes. `logprobs` is null when they
-/// were not asked for.
+/// were not asked for; an empty finish_reason stands for "not yet".
 namespace openai {
 
 using json = nlohmann::ordered_json;
 
 /// One piece of a stream. first: names the role, for chat.
-json delta(
+json chunk(
     const AnswerIdentity& identity,
-    std::string_view text,
-    bool first,
-    const json& logprobs
-);
-/// The piece that carries the finish reason.
-json last_delta(
-    const AnswerIdentity& identity,
+    std::size_t index,
+    const ChoiceDelta& delta,
     bool first,
     std::string_view finish_reason,
     const json& logprobs
 );
-/// The piece behind it, without choices, when include_usage was asked for.
+/// The piece behind them all, without choices, when include_usage was asked
+/// for.
 json usage_chunk(const AnswerIdentity& identity, const Usage& usage);
-/// The whole answer of a request without stream.
-json whole(
+
+/// One of the choices of an answer without stream.
+json whole_choice(
     const AnswerIdentity& identity,
-    std::string_view text,
+    std::size_t index,
+    const ChoiceDelta& all,
     std::string_view finish_reason,
-    const json& logprobs,
-    const Usage& usage
+    const json& logprobs
 );
+/// That answer.
+json whole(const AnswerIdentity& identity, json choices, const Usage& usage);
+
 /// llama-server's names, and which tier served what. Units: milliseconds.
 json timings(const Timings& timings);
 

@@ -5,8 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "server/chat_messages.h"
 #include "server/field_reader.h"
+#include "server/prompt_fields.h"
+#include "server/tool_fields.h"
 
 namespace afterglow {
 namespace {
@@ -17,6 +18,7 @@ using Parsed = std::variant<CompletionRequest, ApiError>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMaxChoices = 128;
 constexpr std::size_t kMaxStops = 64;
 constexpr std::size_t kMaxStopBytes = 4096;
 
@@ -109,6 +111,18 @@ void read_sampling(
   read_seed(fields, to);
 }
 
+void read_n(FieldReader& fields, CompletionRequest& request) {
+  request.n =
+      static_cast<std::size_t>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  if (request.choices() > kMaxChoices) {
+    fields.fail(
+        "n",
+        "times the number of prompts must be at most " +
+            std::to_string(kMaxChoices)
+    );
+  }
+}
+
 void read_stops(FieldReader& fields, CompletionRequest& request) {
   const json* stop = fields.find("stop");
   if (stop == nullptr) return;
@@ -140,15 +154,6 @@ void read_stops(FieldReader& fields, CompletionRequest& request) {
   }
 }
 
-/// The fault of a member's own members is the request's.
-void pass_on(const FieldReader& inner, FieldReader& fields) {
-  if (!inner.error()) return;
-  const ApiError& error = *inner.error();
-  const std::string name = error.param;
-  // The message already begins with the quoted name.
-  fields.fail(name, error.message.substr(name.size() + 3), error.code);
-}
-
 void read_streaming(FieldReader& fields, CompletionRequest& request) {
   request.stream = fields.boolean("stream").value_or(false);
   const json* options = fields.find("stream_options");
@@ -167,7 +172,7 @@ void read_streaming(FieldReader& fields, CompletionRequest& request) {
       "include_obfuscation", "is not served: chunks are never padded", false
   );
   inner.refuse_unknown();
-  pass_on(inner, fields);
+  if (inner.error()) fields.fail(*inner.error());
 }
 
 /// Whether the prompt cache is read and written for this request.
@@ -185,7 +190,7 @@ void read_cache(FieldReader& fields, CompletionRequest& request) {
   request.cache_read = inner.boolean("read").value_or(true) && both;
   request.cache_store = inner.boolean("store").value_or(true) && both;
   inner.refuse_unknown();
-  pass_on(inner, fields);
+  if (inner.error()) fields.fail(*inner.error());
 }
 
 void read_max_tokens(
@@ -230,13 +235,11 @@ void accept_without_effect(FieldReader& fields) {
 
 void refuse_unserved(FieldReader& fields) {
   const std::string later = "is not served yet; leave it out";
-  fields.refuse("n", "must be 1: one answer a request", 1);
-  fields.refuse("best_of", "must be 1: one answer a request", 1);
+  fields.refuse("best_of", "must be 1: all answers are given", 1);
   fields.refuse("store", "is not served: answers are not kept", false);
   fields.refuse("adapters", later);
   fields.refuse("draft_model", later, "default_model");
   fields.refuse("num_draft_tokens", later);
-  fields.refuse("role_mapping", later);
   const json* format = fields.find("response_format");
   if (format != nullptr && *format != json({{"type", "text"}})) {
     fields.fail(
@@ -249,14 +252,11 @@ void refuse_unserved(FieldReader& fields) {
 
 void refuse_unserved_chat(FieldReader& fields) {
   const std::string later = "is not served yet; leave it out";
-  fields.refuse("tools", later, json::array());
   fields.refuse("functions", later, json::array());
-  fields.refuse("tool_choice", later, "none");
   fields.refuse("function_call", later, "none");
   fields.refuse("modalities", "is served as [\"text\"] only", {"text"});
   for (const char* name :
        {"audio",
-        "parallel_tool_calls",
         "prediction",
         "reasoning_effort",
         "service_tier",
@@ -271,111 +271,26 @@ void refuse_unserved_text(FieldReader& fields) {
   fields.refuse("suffix", "is not served: the model only continues", "");
 }
 
-/// The variables of the chat template: the defaults, with the request's own
-/// put over them.
-std::string read_template_variables(
-    FieldReader& fields, const RequestDefaults& defaults
-) {
-  const json* kwargs = fields.find("chat_template_kwargs");
-  if (kwargs == nullptr) return defaults.chat_template_args;
-  if (!kwargs->is_object()) {
-    fields.fail("chat_template_kwargs", "must be an object");
-    return {};
-  }
-  if (kwargs->contains("messages") || kwargs->contains("tools")) {
-    fields.fail(
-        "chat_template_kwargs", "must not replace 'messages' or 'tools'"
-    );
-    return {};
-  }
-  if (defaults.chat_template_args.empty()) return kwargs->dump();
-  json variables = json::parse(defaults.chat_template_args);
-  variables.update(*kwargs);
-  return variables.dump();
-}
-
-void read_messages(
-    FieldReader& fields,
-    const RequestDefaults& defaults,
-    CompletionRequest& request
-) {
-  ChatPrompt prompt;
-  prompt.kwargs_json = read_template_variables(fields, defaults);
-  const json* given = fields.find("messages");
-  if (given == nullptr) {
-    fields.fail("messages", "is missing");
-    return;
-  }
-  json messages = *given;
-  if (const auto fault = normalize_messages(messages)) {
-    const std::string name = fault->param;
-    fields.fail(name, fault->message.substr(name.size() + 3), fault->code);
-    return;
-  }
-  prompt.messages_json = messages.dump();
-  request.prompt = std::move(prompt);
-}
-
-void read_prompt(FieldReader& fields, CompletionRequest& request) {
-  const json* prompt = fields.find("prompt");
-  if (prompt == nullptr) {
-    fields.fail("prompt", "is missing");
-    return;
-  }
-  if (prompt->is_array() && prompt->size() == 1 && prompt->at(0).is_string()) {
-    prompt = &prompt->at(0);
-  }
-  if (prompt->is_string()) {
-    request.prompt = prompt->get<std::string>();
-    return;
-  }
-  if (!prompt->is_array()) {
-    fields.fail("prompt", "must be a string or a list of token ids");
-    return;
-  }
-  TokenPrompt tokens;
-  tokens.reserve(prompt->size());
-  for (const json& one : *prompt) {
-    if (one.is_string() || one.is_array()) {
-      fields.fail(
-          "prompt", "holds several prompts; send one a request", "unsupported"
-      );
-      return;
-    }
-    if (!one.is_number_integer() || one < 0 || one > kMaxTokens) {
-      fields.fail("prompt", "must be a string or a list of token ids");
-      return;
-    }
-    tokens.push_back(one.get<Token>());
-  }
-  if (tokens.empty()) fields.fail("prompt", "must not be empty");
-  request.prompt = std::move(tokens);
-}
-
 Parsed parse(
     std::string_view body,
     bool chat,
     const RequestDefaults& defaults,
     const JsonLimits& limits
 ) {
-  const auto parsed = parse_json_body(body, limits);
-  if (!parsed.ok()) {
-    ApiError error = to_api_error(parsed.error());
-    error.code = "invalid_json";
-    return error;
-  }
-  if (!parsed->is_object()) {
-    return invalid_field("", "the body must be a JSON object", "invalid_json");
-  }
+  auto parsed = parse_json_object(body, limits);
+  if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   CompletionRequest request;
-  FieldReader fields(*parsed);
+  FieldReader fields(std::get<json>(parsed));
   if (chat) {
-    read_messages(fields, defaults, request);
+    request.prompts.emplace_back(read_chat_prompt(fields, defaults));
+    read_tool_use(fields, request);
     refuse_unserved_chat(fields);
   } else {
-    read_prompt(fields, request);
+    read_text_prompts(fields, request);
     refuse_unserved_text(fields);
   }
+  if (fields.error()) return *fields.error();  // there may be no prompt
+  read_n(fields, request);
   read_sampling(fields, defaults, request);
   read_stops(fields, request);
   read_streaming(fields, request);

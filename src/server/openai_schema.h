@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/token.h"
-#include "engine/request.h"
+#include "engine/engine.h"
 #include "server/api_error.h"
 #include "server/json_body.h"
 
@@ -28,15 +28,24 @@ struct RequestDefaults {
 /// The messages of POST /v1/chat/completions, content flattened to text.
 struct ChatPrompt {
   std::string messages_json;
-  std::string kwargs_json;  // empty, or an object
+  std::string kwargs_json;        // empty, or an object
+  std::string tools_json;         // empty, or an array
+  std::string role_mapping_json;  // empty, or an object of texts
+
+  /// Valid while this lives.
+  ChatInput input() const {
+    return {messages_json, tools_json, kwargs_json, role_mapping_json};
+  }
 };
 
 using TextPrompt = std::string;
 using TokenPrompt = std::vector<Token>;
+using AnyPrompt = std::variant<ChatPrompt, TextPrompt, TokenPrompt>;
 
 /// A validated request of either completion endpoint.
 struct CompletionRequest {
-  std::variant<ChatPrompt, TextPrompt, TokenPrompt> prompt;
+  std::vector<AnyPrompt> prompts;  // one for chat, else one or more
+  std::size_t n = 1;               // choices for each
   SamplingParams sampling;
   std::vector<std::string> stops;
   std::size_t max_tokens = 512;
@@ -46,9 +55,16 @@ struct CompletionRequest {
   std::size_t top_logprobs = 0;
   bool cache_read = true;
   bool cache_store = true;
-  std::string cache_key;  // prompt_cache_key
+  std::string cache_key;   // prompt_cache_key
+  bool call_tools = true;  // false: calls are content
+  bool parallel_tool_calls = true;
 
-  bool chat() const { return std::holds_alternative<ChatPrompt>(prompt); }
+  /// Null for completions.
+  const ChatPrompt* chat_prompt() const {
+    return std::get_if<ChatPrompt>(&prompts.front());
+  }
+  bool chat() const { return chat_prompt() != nullptr; }
+  std::size_t choices() const { return prompts.size() * n; }
 };
 
 /// Parses and validates a body. Pure: knows no model, so token ids and the

@@ -120,7 +120,7 @@ TEST(Schema, EveryFieldReachesTheRequest) {
   EXPECT_FALSE(request.cache_read);
   EXPECT_FALSE(request.cache_store);
   EXPECT_EQ(
-      std::get<ChatPrompt>(request.prompt).kwargs_json,
+      std::get<ChatPrompt>(request.prompts.front()).kwargs_json,
       R"({"enable_thinking":false})"
   );
 }
@@ -130,8 +130,8 @@ TEST(Schema, TemplateVariablesOfTheRequestWinOverTheServers) {
   defaults.chat_template_args = R"({"a":1,"enable_thinking":true})";
   const auto variables = [&](const std::string& more) {
     const auto parsed = parse_chat_request(chat_body(more), defaults);
-    return std::get<ChatPrompt>(std::get<CompletionRequest>(parsed).prompt)
-        .kwargs_json;
+    const auto& request = std::get<CompletionRequest>(parsed);
+    return std::get<ChatPrompt>(request.prompts.front()).kwargs_json;
   };
   EXPECT_EQ(variables(""), defaults.chat_template_args);
   EXPECT_EQ(
@@ -198,7 +198,7 @@ TEST(Schema, ContentBecomesText) {
     {"role":"assistant"},
     {"role":"user","content":"c","name":"x"}]})");
   const json messages =
-      json::parse(std::get<ChatPrompt>(request.prompt).messages_json);
+      json::parse(std::get<ChatPrompt>(request.prompts.front()).messages_json);
   EXPECT_EQ(messages[0]["role"], "system");
   EXPECT_EQ(messages[1]["content"], "ab");
   EXPECT_EQ(messages[2]["content"], "");
@@ -267,14 +267,14 @@ TEST(Schema, BadFieldsOfBothEndpointsAreNamed) {
       {R"("cache":{"read":"no"})", "cache.read", "true or false"},
       {R"("cache":{"write":true})", "cache.write", "knows"},
       {R"("prompt_cache_key":7)", "prompt_cache_key", "string"},
-      {R"("n":2)", "n", "must be 1"},
-      {R"("n":"1")", "n", "must be 1"},
+      {R"("n":0)", "n", "1"},
+      {R"("n":129)", "n", "128"},
+      {R"("n":"1")", "n", "integer"},
       {R"("best_of":3)", "best_of", "must be 1"},
       {R"("store":true)", "store", "not kept"},
       {R"("adapters":"a")", "adapters", "not served"},
       {R"("draft_model":"d")", "draft_model", "not served"},
       {R"("num_draft_tokens":3)", "num_draft_tokens", "not served"},
-      {R"("role_mapping":{})", "role_mapping", "not served"},
       {R"("response_format":{"type":"json_object"})",
        "response_format",
        "text"},
@@ -291,13 +291,25 @@ TEST(Schema, BadFieldsOfBothEndpointsAreNamed) {
 
 TEST(Schema, BadChatFieldsAreNamed) {
   const std::vector<Bad> table = {
-      {R"("tools":[{}])", "tools", "not served"},
+      {R"("tools":{})", "tools", "list"},
+      {R"("tools":[7])", "tools[0]", "object"},
+      {R"("tools":[{}])", "tools[0].type", "function"},
+      {R"("tools":[{"type":"function"}])", "tools[0].function", "object"},
+      {R"("tools":[{"type":"function","function":{"name":""}}])",
+       "tools[0].function.name",
+       "not empty"},
+      {R"("tools":[{"type":"function","function":{"name":"f","parameters":1}}])",
+       "tools[0].function.parameters",
+       "object"},
       {R"("functions":[{}])", "functions", "not served"},
-      {R"("tool_choice":"auto")", "tool_choice", "not served"},
+      {R"("tool_choice":"required")", "tool_choice", "auto"},
+      {R"("tool_choice":{"type":"function"})", "tool_choice", "auto"},
       {R"("function_call":"auto")", "function_call", "not served"},
       {R"("modalities":["audio"])", "modalities", "text"},
       {R"("audio":{})", "audio", "not served"},
-      {R"("parallel_tool_calls":true)", "parallel_tool_calls", "not served"},
+      {R"("parallel_tool_calls":1)", "parallel_tool_calls", "true or false"},
+      {R"("role_mapping":[])", "role_mapping", "object"},
+      {R"("role_mapping":{"user":1})", "role_mapping", "text"},
       {R"("reasoning_effort":"low")", "reasoning_effort", "not served"},
       {R"("logprobs":5)", "logprobs", "true or false"},
       {R"("prompt":"x")", "prompt", "knows"},
@@ -366,12 +378,16 @@ TEST(Schema, BadMessagesAreNamed) {
 }
 
 TEST(Schema, PromptsOfCompletions) {
-  EXPECT_EQ(std::get<TextPrompt>(good_text(R"({"prompt":"hi"})").prompt), "hi");
   EXPECT_EQ(
-      std::get<TextPrompt>(good_text(R"({"prompt":["hi"]})").prompt), "hi"
+      std::get<TextPrompt>(good_text(R"({"prompt":"hi"})").prompts.front()),
+      "hi"
   );
   EXPECT_EQ(
-      std::get<TokenPrompt>(good_text(R"({"prompt":[1,2,3]})").prompt),
+      std::get<TextPrompt>(good_text(R"({"prompt":["hi"]})").prompts.front()),
+      "hi"
+  );
+  EXPECT_EQ(
+      std::get<TokenPrompt>(good_text(R"({"prompt":[1,2,3]})").prompts.front()),
       (TokenPrompt{1, 2, 3})
   );
   const std::vector<Bad> table = {
@@ -379,8 +395,9 @@ TEST(Schema, PromptsOfCompletions) {
       {R"({"prompt":5})", "prompt", "string"},
       {R"({"prompt":{}})", "prompt", "string"},
       {R"({"prompt":[]})", "prompt", "empty"},
-      {R"({"prompt":["a","b"]})", "prompt", "several"},
-      {R"({"prompt":[[1,2]]})", "prompt", "several"},
+      {R"({"prompt":["a",["b"]]})", "prompt", "list of such"},
+      {R"({"prompt":["a",1]})", "prompt", "token ids"},
+      {R"({"prompt":["a","b"],"n":65})", "n", "128"},
       {R"({"prompt":[1,-2]})", "prompt", "token ids"},
       {R"({"prompt":[1,2.5]})", "prompt", "token ids"},
       {R"({"prompt":[4294967296]})", "prompt", "token ids"},
@@ -393,6 +410,35 @@ TEST(Schema, PromptsOfCompletions) {
   for (const Bad& bad : table) {
     expect_bad(parse_text_request(bad.fields, kDefaults), bad.fields, bad);
   }
+}
+
+TEST(Schema, SeveralPromptsAreToldFromTokenIds) {
+  const auto texts = good_text(R"({"prompt":["a","b"],"n":64})");
+  ASSERT_EQ(texts.prompts.size(), 2U);
+  EXPECT_EQ(std::get<TextPrompt>(texts.prompts[1]), "b");
+  EXPECT_EQ(texts.choices(), 128U);
+  const auto mixed = good_text(R"({"prompt":[[1,2],"b"]})");
+  ASSERT_EQ(mixed.prompts.size(), 2U);
+  EXPECT_EQ(std::get<TokenPrompt>(mixed.prompts[0]), (TokenPrompt{1, 2}));
+  EXPECT_EQ(std::get<TextPrompt>(mixed.prompts[1]), "b");
+}
+
+TEST(Schema, ToolsGoToTheTemplateAsTheyCame) {
+  const std::string tools =
+      R"([{"type":"function","function":{"name":"f","strict":true}}])";
+  const auto request = good_chat(chat_body(R"("tools":)" + tools));
+  EXPECT_EQ(request.chat_prompt()->tools_json, tools);
+  EXPECT_TRUE(request.call_tools);
+  EXPECT_TRUE(request.parallel_tool_calls);
+  const auto none = good_chat(chat_body(
+      R"("tool_choice":"none","parallel_tool_calls":false,"tools":)" + tools
+  ));
+  EXPECT_EQ(none.chat_prompt()->tools_json, tools);
+  EXPECT_FALSE(none.call_tools);
+  EXPECT_FALSE(none.parallel_tool_calls);
+  EXPECT_EQ(
+      good_chat(chat_body(R"("tools":[])")).chat_prompt()->tools_json, ""
+  );
 }
 
 TEST(Schema, LogprobsOfCompletionsIsACountOrASwitch) {
