@@ -1,4 +1,3 @@
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
@@ -6,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
-#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "cli/flag_sources.h"
 #include "cli/report_error.h"
 #include "cli/serve_flags.h"
+#include "cli/set_up_log.h"
 #include "cli/signals.h"
 #include "server/api.h"
 #include "server/http_server.h"
@@ -26,22 +25,9 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr auto kDrainTime = 10s;
 constexpr auto kCutTime = 2s;
 constexpr auto kFlushTime = 30s;
 constexpr auto kTick = 50ms;
-
-void set_up_log(const std::string& level) {
-  const std::map<std::string, spdlog::level::level_enum> levels = {
-      {"DEBUG", spdlog::level::debug},
-      {"INFO", spdlog::level::info},
-      {"WARNING", spdlog::level::warn},
-      {"ERROR", spdlog::level::err},
-      {"CRITICAL", spdlog::level::critical}};
-  spdlog::set_default_logger(spdlog::stderr_color_mt("afterglow"));
-  spdlog::set_level(levels.at(level));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
-}
 
 ApiOptions api_options(const ServeFlags& flags) {
   ApiOptions options;
@@ -103,10 +89,14 @@ class Loader {
 };
 
 /// Lets answers end; a second signal or the deadline cuts them.
-void stop_serving(HttpServer& server, Signals& signals) {
-  spdlog::info("stopping: waiting up to 10 s for running answers");
+void stop_serving(
+    HttpServer& server, Signals& signals, std::chrono::seconds drain_time
+) {
+  spdlog::info(
+      "stopping: waiting up to {} s for running answers", drain_time.count()
+  );
   server.drain();
-  const auto deadline = steady_clock::now() + kDrainTime;
+  const auto deadline = steady_clock::now() + drain_time;
   bool hurry = false;
   while (!server.wait_drained(steady_clock::now()) && !hurry &&
          steady_clock::now() < deadline) {
@@ -172,7 +162,8 @@ int serve(const ServeFlags& flags) {
 
   while (!signals.wait(1h)) {
   }
-  stop_serving(*server, signals);
+  slot.set_stopping();
+  stop_serving(*server, signals, std::chrono::seconds(flags.drain_seconds));
   server.reset();
   api.reset();  // its workers use the engine
   flush_engine(*loader.engine(), signals);

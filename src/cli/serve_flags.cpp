@@ -92,6 +92,14 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           "Most requests that wait; others are answered 429"
       )
       ->capture_default_str();
+  command
+      .add_option(
+          "--drain-seconds",
+          flags.drain_seconds,
+          "How long running answers may go on after SIGTERM"
+      )
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
   command.add_option("--log-level", flags.log_level, "Least level to log")
       ->transform(CLI::IsMember(
           {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, CLI::ignore_case

@@ -22,6 +22,7 @@ struct ServeFlags {
   AccessFlags access;
   SamplingFlags sampling;
   RequestDefaults requests;  // but for the sampling
+  std::size_t drain_seconds = 10;
   std::string log_level = "INFO";
 };
 

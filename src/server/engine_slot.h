@@ -12,7 +12,7 @@ namespace afterglow {
 /// Thread: safe from any thread. The engine must outlive all users.
 class EngineSlot {
  public:
-  enum class State { kLoading, kReady, kFailed };
+  enum class State { kLoading, kReady, kFailed, kStopping };
   struct View {
     State state = State::kLoading;
     Engine* engine = nullptr;  // when ready
@@ -26,6 +26,14 @@ class EngineSlot {
   void set_failed(Error error) {
     const std::lock_guard lock(mutex_);
     view_ = {State::kFailed, nullptr, std::move(error)};
+  }
+  /// From now on requests find no engine; those under way keep theirs.
+  void set_stopping() {
+    const std::lock_guard lock(mutex_);
+    view_ = {
+        State::kStopping,
+        nullptr,
+        {Code::kUnavailable, "the server is shutting down"}};
   }
   View view() const {
     const std::lock_guard lock(mutex_);
