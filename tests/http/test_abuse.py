@@ -202,3 +202,20 @@ def test_connections_that_say_nothing_keep_nobody_out(server):
     finally:
         for wire in silent:
             wire.socket.close()
+
+
+def test_the_number_of_connections_is_bounded():
+    with Server("--max-connections", "3") as server:
+        held = [Wire(server.port) for _ in range(3)]
+        for wire in held:
+            wire.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert wire.answer()[0] == 200
+        with Wire(server.port) as more:
+            more.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            status, headers, _ = more.answer()
+            assert status == 503
+            assert int(headers["Retry-After"]) > 0
+        held.pop().socket.close()
+        wait_for(lambda: server.request("GET", "/health")[0] == 200, "room")
+        for wire in held:
+            wire.socket.close()
