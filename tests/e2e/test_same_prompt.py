@@ -1,0 +1,54 @@
+"""Requests with the same prompt that come at once: it is read once."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+from serving import Server
+from texts import handbook
+
+CLIENTS = 8
+QUESTION = {
+    "messages": [
+        {"role": "system", "content": handbook(seed=8)},
+        {"role": "user", "content": "What does the cook sell at noon?"},
+    ],
+    "max_tokens": 12,
+}
+CHAT = "/v1/chat/completions"
+
+
+def prompt_tokens(server: Server, source: str) -> int:
+    connection = server.connect()
+    try:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    finally:
+        connection.close()
+    name = "afterglow_prompt_tokens_total"
+    return int(float(re.search(rf'{name}{{source="{source}"}} (\S+)', text)[1]))
+
+
+def test_eight_equal_prompts_at_once_cost_one_prefill():
+    with Server("--activations", "int8") as server:
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            answers = list(
+                pool.map(
+                    lambda _: server.ask(CHAT, QUESTION), range(CLIENTS)
+                )
+            )
+        computed = prompt_tokens(server, "computed")
+        from_memory = prompt_tokens(server, "ram")
+        alone = server.ask(CHAT, {**QUESTION, "cache_prompt": False})
+
+    total = alone.prompt_tokens
+    assert total > 2500
+    assert alone.cached_tokens == 0
+    # One reads all, each other one only the token whose logits it needs.
+    assert computed == total + CLIENTS - 1
+    assert from_memory == (CLIENTS - 1) * (total - 1)
+    assert {answer.text for answer in answers} == {alone.text}
+    for answer in answers:
+        assert answer.timings["cache_ram_n"] == answer.cached_tokens
+    assert sorted(answer.cached_tokens for answer in answers) == [0] + [
+        total - 1
+    ] * (CLIENTS - 1)
