@@ -28,7 +28,8 @@ interface ModelInfo {
 
 type EntryType = "system" | "user" | "assistant";
 
-interface CacheEntry {
+/** An entry by itself. */
+interface PinnedEntry {
   id: string;
   type: EntryType;
   tokens: number;
@@ -37,16 +38,17 @@ interface CacheEntry {
   last_use: number;
   pinned: boolean;
   ttl_seconds: number | null;
-  /**
-   * The place among the entries in the order of their tokens, and how many of
-   * them it shares with the one before. Servers may leave them out.
-   */
-  order?: number;
-  shared_tokens?: number;
-  /** Blocks in memory, on disk, and bytes. Servers may leave them out. */
-  ram_blocks?: number;
-  disk_blocks?: number;
-  bytes?: number;
+}
+
+/** An entry beside the others. */
+interface CacheEntry extends PinnedEntry {
+  ram_blocks: number;
+  disk_blocks: number;
+  bytes: number;
+  /** The place among the entries in the order of their tokens. */
+  order: number;
+  /** Leading tokens it has in common with the one before in that order. */
+  shared_tokens: number;
 }
 
 interface CacheDisk {
@@ -95,6 +97,8 @@ interface Origin {
 interface Message {
   role: "user" | "assistant";
   content: string;
+  /** Of answers: what the model thought before it answered. */
+  reasoning?: string;
   /** Of answers: how it ended. */
   end?: "stop" | "length" | "stopped" | "failed";
   error?: string;

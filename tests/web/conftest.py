@@ -10,7 +10,6 @@ from selenium.webdriver.chrome.service import Service
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
 from browser import Page  # noqa: E402
-from front import front_of  # noqa: E402
 from serving import MODEL, PROGRAM, Server  # noqa: E402
 
 
@@ -29,8 +28,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def address(server):
-    with front_of(server) as address:
-        yield address
+    return f"http://127.0.0.1:{server.port}/"
 
 
 @pytest.fixture(scope="session")

@@ -87,16 +87,3 @@ test("random sets: each node's parent is its longest prefix", () => {
     );
   }
 });
-
-test("without word of what is shared, only the same block is", () => {
-  const entry = (id, tokens, last_use) => ({ id, tokens, last_use });
-  const made = treeOf([
-    entry("ff:300", 300, 1),
-    entry("aa:40", 40, 2),
-    entry("aa:90", 90, 3),
-  ]);
-  assert.deepEqual(
-    made.map((node) => [node.key, ...node.children.map((one) => one.key)]),
-    [["aa:40", "aa:90"], ["ff:300"]],
-  );
-});

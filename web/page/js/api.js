@@ -95,7 +95,7 @@ export async function cacheReport() {
 /**
  * @param {string} id
  * @param {boolean} pinned
- * @returns {Promise<CacheEntry>}
+ * @returns {Promise<PinnedEntry>}
  */
 export async function setPinned(id, pinned) {
   const path = pinned ? "v1/cache/pin" : "v1/cache/unpin";

@@ -5,6 +5,7 @@ import { pieces } from "./event-stream.js";
 
 /**
  * @typedef {{kind: "reading", done: number, total: number} |
+ *   {kind: "reasoning", text: string} |
  *   {kind: "text", text: string} |
  *   {kind: "end", reason: "stop" | "length", usage: Usage | null,
  *    timings: Timings | null}} AnswerPart
@@ -72,6 +73,9 @@ export async function* ask(body, signal) {
     const event = JSON.parse(piece.text);
     if (event.error) throw new ApiError(event.error.message, response.status);
     const choice = event.choices?.[0];
+    if (choice?.delta?.reasoning) {
+      yield { kind: "reasoning", text: choice.delta.reasoning };
+    }
     if (choice?.delta?.content) {
       yield { kind: "text", text: choice.delta.content };
     }

@@ -24,11 +24,10 @@ const kTypes = {
  * @param {TreeNode} node
  * @param {number} level from 1
  * @param {boolean} open
- * @param {CacheReport} report
  * @param {RowActions} on
  * @returns {HTMLElement}
  */
-export function cacheRow(node, level, open, report, on) {
+export function cacheRow(node, level, open, on) {
   const { entry, children } = node;
   const row = h(
     "div",
@@ -41,7 +40,7 @@ export function cacheRow(node, level, open, report, on) {
       "data-key": node.key,
     },
     nameCell(node, open, on),
-    ...(entry ? cells(entry, report) : prefixCells(node)),
+    ...(entry ? cells(entry) : prefixCells(node)),
     actions(entry, on),
   );
   row.style.setProperty("--level", String(Math.min(level - 1, kMostIndent)));
@@ -87,10 +86,9 @@ function nameCell(node, open, on) {
 
 /**
  * @param {CacheEntry} entry
- * @param {CacheReport} report
  * @returns {HTMLElement[]}
  */
-function cells(entry, report) {
+function cells(entry) {
   const age = Date.now() / 1000 - entry.last_use;
   const used = new Date(entry.last_use * 1000).toLocaleString();
   const expiry =
@@ -99,8 +97,12 @@ function cells(entry, report) {
       : `${used}; expires ${seconds(entry.ttl_seconds)} after its last use`;
   return [
     cell("Tokens", count(entry.tokens)),
-    cell("Size", ...sizeOf(entry, report)),
-    cell("Tier", ...tierOf(entry, report)),
+    cell(
+      "Size",
+      bytes(entry.bytes),
+      `${counted(entry.blocks, "block")}, shared ones too`,
+    ),
+    cell("Tier", ...tierOf(entry)),
     cell("Used", ago(Math.max(0, age)), expiry),
     cell("Hits", count(entry.hits)),
   ];
@@ -121,40 +123,16 @@ function prefixCells(node) {
 }
 
 /**
+ * Where the entry's blocks lie.
  * @param {CacheEntry} entry
- * @param {CacheReport} report
  * @returns {[string, string]} text, explanation
  */
-function sizeOf(entry, { ram, disk }) {
-  const blocks = counted(entry.blocks, "block");
-  if (entry.bytes !== undefined) return [bytes(entry.bytes), blocks];
-  const each =
-    ram.blocks > 0
-      ? ram.bytes / ram.blocks
-      : (disk?.bytes ?? 0) / (disk?.blocks || 1);
-  if (each === 0) return [blocks, ""];
-  const note = `${blocks} of about ${bytes(each)}, shared with other entries`;
-  return [`≈ ${bytes(entry.blocks * each)}`, note];
-}
-
-/**
- * Where the entry's blocks lie, as far as it follows from what is known.
- * @param {CacheEntry} entry
- * @param {CacheReport} report
- * @returns {[string, string]} text, explanation
- */
-function tierOf(entry, { ram, disk }) {
-  const { ram_blocks: inRam, disk_blocks: onDisk, blocks } = entry;
-  if (inRam !== undefined && onDisk !== undefined) {
-    const parts = [];
-    if (inRam > 0) parts.push(inRam < blocks ? "part memory" : "memory");
-    if (onDisk > 0) parts.push(onDisk < blocks ? "part disk" : "disk");
-    const note = `${inRam} of ${blocks} in memory, ${onDisk} on disk`;
-    return [parts.join(", ") || "none", note];
-  }
-  if (!disk || disk.blocks === 0) return ["memory", ""];
-  if (ram.blocks === 0) return ["disk", ""];
-  return ["not told", "This server does not tell where an entry's blocks lie."];
+function tierOf({ ram_blocks: inRam, disk_blocks: onDisk, blocks }) {
+  const parts = [];
+  if (inRam > 0) parts.push(inRam < blocks ? "part memory" : "memory");
+  if (onDisk > 0) parts.push(onDisk < blocks ? "part disk" : "disk");
+  const note = `${inRam} of ${blocks} in memory, ${onDisk} on disk`;
+  return [parts.join(", ") || "none", note];
 }
 
 /**

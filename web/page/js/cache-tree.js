@@ -7,12 +7,8 @@
  *   children: TreeNode[]}} TreeNode
  */
 
-/** @typedef {{entry: CacheEntry, shared: number}} Ordered */
-
 /**
  * The trees of all entries: a child begins with all of its parent's tokens.
- * Where the server does not tell what entries share, only those that end in
- * the same block are known to.
  * @param {CacheEntry[]} entries
  * @returns {TreeNode[]} the one used last first, also among siblings
  */
@@ -20,7 +16,9 @@ export function treeOf(entries) {
   /** @type {TreeNode} */
   const root = { key: "", entry: null, tokens: 0, children: [] };
   const open = [root]; // from the root to the entry before
-  for (const { entry, shared } of inOrder(entries)) {
+  const inOrder = [...entries].sort((a, b) => a.order - b.order);
+  for (const entry of inOrder) {
+    const shared = entry.shared_tokens;
     /** @type {TreeNode | undefined} */
     let fork;
     while ((open.at(-1)?.tokens ?? 0) > shared) fork = open.pop();
@@ -41,38 +39,6 @@ export function treeOf(entries) {
   }
   sort(root);
   return root.children;
-}
-
-/**
- * Whether the server tells what entries share.
- * @param {CacheEntry[]} entries
- * @returns {boolean}
- */
-export function sharingIsTold(entries) {
-  return entries.every((entry) => entry.shared_tokens !== undefined);
-}
-
-/**
- * The entries in the order of their tokens, each with the number of tokens it
- * shares with the one before.
- * @param {CacheEntry[]} entries
- * @returns {Ordered[]}
- */
-function inOrder(entries) {
-  if (sharingIsTold(entries)) {
-    return [...entries]
-      .sort((a, b) => (a.order ?? 0) - (b.order ?? 0))
-      .map((entry) => ({ entry, shared: entry.shared_tokens ?? 0 }));
-  }
-  const block = (/** @type {CacheEntry} */ entry) => entry.id.split(":")[0];
-  const sorted = [...entries].sort((a, b) =>
-    block(a) === block(b) ? a.tokens - b.tokens : a.id < b.id ? -1 : 1,
-  );
-  return sorted.map((entry, at) => {
-    const before = sorted[at - 1];
-    const same = before && block(before) === block(entry);
-    return { entry, shared: same ? before.tokens : 0 };
-  });
 }
 
 /**

@@ -3,15 +3,17 @@
 import * as api from "./api.js";
 import { cacheRow } from "./cache-row.js";
 import { cacheSummary } from "./cache-summary.js";
-import { sharingIsTold, treeOf } from "./cache-tree.js";
+import { treeOf } from "./cache-tree.js";
 import { confirmed } from "./confirm.js";
 import { announce, byId } from "./dom.js";
-import { counted } from "./format.js";
+import { count, counted } from "./format.js";
 import { TreeKeys } from "./tree-keys.js";
 
 /** @typedef {import("./cache-tree.js").TreeNode} TreeNode */
 
 const kEveryMs = 5000;
+/** Browsers become slow beyond. */
+const kMostRows = 500;
 
 export class CacheView {
   constructor() {
@@ -78,8 +80,6 @@ export class CacheView {
     byId("cache-empty", HTMLElement).hidden = !none;
     byId("cache-tree", HTMLElement).hidden = none;
     byId("cache-clear", HTMLButtonElement).disabled = none;
-    const told = sharingIsTold(report.entries);
-    byId("cache-sharing-note", HTMLElement).hidden = told;
   }
 
   /**
@@ -99,11 +99,21 @@ export class CacheView {
      * @param {number} level
      */
     const add = (node, level) => {
-      const open = !this.closed_.has(node.key);
-      rows.push(cacheRow(node, level, open, report, on));
-      if (open) node.children.forEach((child) => add(child, level + 1));
+      if (rows.length < kMostRows) {
+        const open = !this.closed_.has(node.key);
+        rows.push(cacheRow(node, level, open, on));
+        if (open) node.children.forEach((child) => add(child, level + 1));
+      } else {
+        cut = true;
+      }
     };
+    let cut = false;
     treeOf(report.entries).forEach((node) => add(node, 1));
+    const more = byId("cache-more", HTMLElement);
+    more.hidden = !cut;
+    more.textContent =
+      `These are the first ${count(kMostRows)} rows, of ` +
+      `${counted(report.entries.length, "entry")}; close some to see others.`;
     return rows;
   }
 

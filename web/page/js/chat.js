@@ -169,7 +169,9 @@ export class Chat {
       const body = requestBody(conversation, storage.loadSettings());
       for await (const part of ask(body, signal)) {
         if (part.kind === "reading") growing.reading(part.done, part.total);
-        else if (part.kind === "text") {
+        else if (part.kind === "reasoning") {
+          growing.think(part.text);
+        } else if (part.kind === "text") {
           growing.add(part.text, () => this.followed_());
         } else {
           message.end = part.reason;
@@ -190,6 +192,7 @@ export class Chat {
       }
     }
     message.content = growing.text;
+    if (growing.reasoning) message.reasoning = growing.reasoning;
     return message;
   }
 

@@ -29,12 +29,26 @@ export function messageView(message, regenerate) {
       "div",
       { class: "message-main" },
       h("h2", {}, mine ? "You" : "Answer"),
+      message.reasoning && thoughts(message.reasoning),
       body,
       message.error && h("p", { class: "error" }, message.error),
       end && h("p", { class: "end" }, end),
       tools(message, regenerate),
     ),
     message.origin && originView(message.origin),
+  );
+}
+
+/**
+ * @param {string} reasoning
+ * @returns {HTMLElement}
+ */
+function thoughts(reasoning) {
+  return h(
+    "details",
+    { class: "reasoning" },
+    h("summary", {}, "Reasoning"),
+    h("p", {}, reasoning.trim()),
   );
 }
 
@@ -74,6 +88,7 @@ export class GrowingAnswer {
       ),
     );
     this.text = "";
+    this.reasoning = "";
     this.frame_ = 0;
   }
 
@@ -83,6 +98,15 @@ export class GrowingAnswer {
    */
   reading(done, total) {
     this.note_.textContent = `Reading the prompt: ${done} of ${total} tokens`;
+  }
+
+  /**
+   * Adds reasoning; shown when the answer is complete.
+   * @param {string} text
+   */
+  think(text) {
+    this.reasoning += text;
+    this.note_.textContent = "Thinking …";
   }
 
   /**
