@@ -12,6 +12,8 @@
 
 #include "engine/xtc_special_tokens.h"
 #include "server/answer.h"
+#include "server/log_value.h"
+#include "server/prompt_fields.h"
 #include "server/random_id.h"
 
 namespace afterglow {
@@ -42,6 +44,14 @@ Result<PreparedPrompt> prepare(const Engine& engine, const AnyPrompt& prompt) {
 
 const char* prompt_field(const CompletionRequest& request) {
   return request.chat() ? "messages" : "prompt";
+}
+
+/// The member that an error about the prompts is about.
+const char* member_at_fault(
+    const CompletionRequest& request, const Error& error
+) {
+  const ChatPrompt* chat = request.chat_prompt();
+  return chat == nullptr ? "prompt" : member_at_fault(*chat, error);
 }
 
 /// What the connection's strand, a worker and the generation thread share.
@@ -130,7 +140,9 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   /// An error of the engine's about the prompts.
   void fail_prompt(const Error& error) {
     ApiError answer = to_api_error(error);
-    if (answer.status == 400) answer.param = prompt_field(request_);
+    if (answer.status == 400) {
+      answer.param = member_at_fault(request_, error);
+    }
     fail(std::move(answer));
   }
   std::optional<std::vector<PreparedPrompt>> prepare_all();
@@ -279,6 +291,9 @@ class Generation : public Exchange {
         cancelled_(mailbox_->choices()) {}
 
   ~Generation() override {
+    if (!done_) {
+      spdlog::info("request id={} finish=cancelled", mailbox_->id());
+    }
     mailbox_->close();
     mailbox_->cancel_all();
   }
@@ -298,6 +313,9 @@ class Generation : public Exchange {
     }
     if (!answer_) return {};
     for (auto& [choice, event] : mail.events) {
+      if (const auto* failed = std::get_if<Failed>(&event)) {
+        failure_ = failed->error.message;
+      }
       answer_->on(choice, std::move(event));
     }
     if (answer_->done()) {
@@ -319,13 +337,9 @@ class Generation : public Exchange {
       last_ = answer_->take_output();
     } else {
       last_ = error_output(error);
+      last_.head->headers.emplace_back("X-Request-Id", mailbox_->id());
     }
-    spdlog::warn(
-        "request id={} status={} error=\"{}\"",
-        mailbox_->id(),
-        error.status,
-        error.message
-    );
+    log(error);
   }
 
  private:
@@ -337,9 +351,27 @@ class Generation : public Exchange {
     }
   }
 
+  /// What is wrong with a request may quote it, and is its client's to know.
+  void log(const ApiError& error) const {
+    const std::string& code = error.code.empty() ? error.type : error.code;
+    const bool ours = error.status >= 500;
+    spdlog::log(
+        ours ? spdlog::level::warn : spdlog::level::info,
+        "request id={} finish=error status={} code={}{}",
+        mailbox_->id(),
+        error.status,
+        log_value(code),
+        ours ? " error=" + log_value(error.message) : ""
+    );
+  }
+
   void log() const {
     if (answer_->failed()) {
-      spdlog::warn("request id={} finish=error", mailbox_->id());
+      spdlog::warn(
+          "request id={} finish=error error={}",
+          mailbox_->id(),
+          log_value(failure_)
+      );
       return;
     }
     const Timings timings = answer_->timings();
@@ -366,7 +398,8 @@ class Generation : public Exchange {
   std::unique_ptr<Answer> answer_;
   std::vector<bool> cancelled_;  // choices
   bool done_ = false;
-  Output last_;  // of a failure
+  std::string failure_;  // of the engine
+  Output last_;          // of a failure
 };
 
 }  // namespace

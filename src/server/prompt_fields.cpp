@@ -131,4 +131,9 @@ ChatPrompt read_chat_prompt(
   return prompt;
 }
 
+const char* member_at_fault(const ChatPrompt& chat, const Error& error) {
+  if (error.code != Code::kUnsupported) return "messages";
+  return chat.role_mapping_json.empty() ? "tools" : "role_mapping";
+}
+
 }  // namespace afterglow

@@ -21,4 +21,7 @@ ChatPrompt read_chat_prompt(
     FieldReader& fields, const RequestDefaults& defaults
 );
 
+/// The member that an error of Engine::render_chat is about.
+const char* member_at_fault(const ChatPrompt& chat, const Error& error);
+
 }  // namespace afterglow

@@ -138,7 +138,8 @@ Output apply_template(
   const ChatPrompt chat = read_chat_prompt(fields, defaults);
   if (const auto& fault = end_of(fields)) return error_output(*fault);
   const auto prompt = engine.render_chat(chat.input());
-  if (!prompt.ok()) return fault_of(prompt.error(), "messages");
+  if (!prompt.ok())
+    return fault_of(prompt.error(), member_at_fault(chat, prompt.error()));
   return json_output({{"prompt", *prompt}});
 }
 
