@@ -149,8 +149,10 @@ int serve(const ServeFlags& flags) {
   warn_of_open_doors(flags.access, flags.http, *rules, *server);
 
   Loader loader(flags.engine, slot);
+  bool stop = false;
   while (!loader.finished()) {
-    if (!signals.wait(kTick)) continue;
+    stop = signals.wait(kTick) || stop;
+    if (!stop || slot.view().state != EngineSlot::State::kLoading) continue;
     // Loading cannot be cut short, and there is nothing to save yet.
     server.reset();
     std::_Exit(0);
@@ -160,8 +162,7 @@ int serve(const ServeFlags& flags) {
   }
   print_ready(loader.engine()->info(), url, !rules->keys.empty());
 
-  while (!signals.wait(1h)) {
-  }
+  while (!stop) stop = signals.wait(1h);
   slot.set_stopping();
   stop_serving(*server, signals, std::chrono::seconds(flags.drain_seconds));
   server.reset();

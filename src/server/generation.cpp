@@ -23,6 +23,8 @@ AnswerIdentity make_identity(const Engine& engine, bool chat) {
   AnswerIdentity identity;
   identity.id = random_id(chat ? "chatcmpl-" : "cmpl-");
   identity.model = engine.info().name;
+  identity.fingerprint =
+      "afterglow-" AFTERGLOW_VERSION " " + engine.info().backend;
   identity.created = std::chrono::duration_cast<std::chrono::seconds>(
                          std::chrono::system_clock::now().time_since_epoch()
   )

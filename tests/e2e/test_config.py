@@ -98,6 +98,11 @@ def every_flag() -> dict[str, object]:
         "chat-template": '{# "x" #}\n{{ messages[0]["content"] }}\t\\',
         "host": "::1",
         "port": 9,
+        "api-key-file": "/keys",
+        "allowed-origins": ["https://a.example", "http://b.example:81"],
+        "ssl-cert-file": "/cert.pem",
+        "ssl-key-file": "/key.pem",
+        "max-connections": 12,
         "temp": 0.5,
         "top-p": 0.25,
         "top-k": 4,
@@ -117,6 +122,7 @@ def every_flag() -> dict[str, object]:
         "prompt-concurrency": 6,
         "prefill-step-size": 64,
         "queue-limit": 11,
+        "drain-seconds": 13,
         "log-level": "ERROR",
     }
 
@@ -147,8 +153,9 @@ def test_each_flag_is_taken_from_the_environment():
     flags["prompt-cache-file"] = ["one.safetensors"]
     variables = {}
     for name, value in flags.items():
-        (value,) = value if isinstance(value, list) else [value]
-        text = str(value).lower() if value is True else str(value)
+        text = ",".join(value) if isinstance(value, list) else str(value)
+        if value is True:
+            text = "on"
         variables["AFTERGLOW_" + name.upper().replace("-", "_")] = text
     assert config(**variables) == flags
 
@@ -166,13 +173,43 @@ def test_every_flag_of_the_help_is_among_them():
         for line in printed().splitlines()[1:]
     }
     assert names - only_on_the_line == shown
-    assert every_flag().keys() <= shown
+    assert every_flag().keys() == shown - {"api-key"}
 
 
 def test_defaults_print_and_are_taken_again(settings):
     first = config()
     assert first["port"] == 8080 and first["cache-namespaces"] is False
     assert config("--config", settings(printed())) == first
+
+
+def test_keys_are_never_printed(settings):
+    key = "sk-very-secret"
+    file = settings(f"api-key = [{as_toml(key)}, 'sk-another']\nport = 1\n")
+    by_line = printed("--api-key", key)
+    assert "# api-key is not shown; command line\n" in by_line
+    by_variable = printed(AFTERGLOW_API_KEY=key)
+    assert "# api-key is not shown; AFTERGLOW_API_KEY\n" in by_variable
+    by_file = printed("--config", file)
+    assert f"# api-key is not shown; {file}:1\n" in by_file
+    for text in (by_line, by_variable, by_file):
+        assert "secret" not in text and "another" not in text
+        assert "api-key" not in tomllib.loads(text)
+    # What is left is a file all the same.
+    assert config("--config", settings(by_file))["port"] == 1
+
+
+def test_keys_of_a_file_open_the_server(settings):
+    file = settings("api-key = ['sk-one', 'sk-two']\n")
+    with Server("--config", file) as server:
+        for key, status in (("sk-one", 200), ("sk-two", 200), ("sk-3", 401)):
+            connection = server.connect()
+            try:
+                connection.request(
+                    "GET", "/v1/models", headers={"X-Api-Key": key}
+                )
+                assert connection.getresponse().status == status
+            finally:
+                connection.close()
 
 
 def test_a_switch_can_be_taken_back(settings):
