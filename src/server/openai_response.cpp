@@ -11,6 +11,7 @@ json envelope(const AnswerIdentity& identity, const char* object) {
       {"object", object},
       {"created", identity.created},
       {"model", identity.model},
+      {"system_fingerprint", identity.fingerprint},
   };
 }
 

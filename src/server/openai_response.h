@@ -15,6 +15,7 @@ namespace afterglow {
 struct AnswerIdentity {
   std::string id;            // "chatcmpl-..." or "cmpl-..."
   std::string model;         // the served model's name
+  std::string fingerprint;   // of what computes: program and backend
   std::int64_t created = 0;  // Unix time in seconds
   bool chat = true;
 };
