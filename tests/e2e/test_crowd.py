@@ -16,6 +16,13 @@ import crowd  # noqa: E402
 
 def test_a_crowd_does_not_slow_others():
     with Server("--log-level", "WARNING") as server:
-        result = crowd.measure(server, idle=200, slow=50, rounds=4, requests=8)
-        print(result)
-        assert result.growth() < 0.5
+        growths = []
+        for _ in range(3):
+            result = crowd.measure(
+                server, idle=200, slow=50, rounds=4, requests=6
+            )
+            print(result)
+            growths.append(result.growth())
+            if growths[-1] < 0.25:
+                return
+    raise AssertionError(f"three times slower by more than 25 %: {growths}")

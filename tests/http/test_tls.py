@@ -99,7 +99,8 @@ def read_all(sock) -> bytes:
 
 def test_the_address_says_https(server):
     assert f"Listening on https://127.0.0.1:{server.port}" in server.output()
-    assert f"curl -s https://127.0.0.1:{server.port}/v1" in server.output()
+    line = f"curl -s https://127.0.0.1:{server.port}/v1"
+    wait_for(lambda: line in server.output(), "readiness printed")
 
 
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
@@ -117,6 +118,7 @@ def test_answers_and_streams(server, version):
         server.context.maximum_version = ssl.TLSVersion.MAXIMUM_SUPPORTED
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_old_versions_are_refused(server):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
