@@ -365,7 +365,7 @@ void Scheduler::start_restored() {
     if (found != restoring_.end()) {
       SequencePtr sequence = std::move(found->second);
       restoring_.erase(found);
-      start(std::move(sequence), blocks);
+      start(std::move(sequence), blocks, options_.min_match_tokens);
     }
   }
 }

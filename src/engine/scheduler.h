@@ -153,10 +153,12 @@ class Scheduler {
   void look_up_next();
   void enter_next();
   void start_restored();
-  void start(SequencePtr sequence, const Restored& restored);
+  void start(SequencePtr sequence, const Restored& restored, std::size_t least);
   // Who begins with whose KV (scheduler_sharing.cpp).
-  bool may_share(const Sequence& from, const Sequence& to) const;
-  std::size_t least_shared(const Sequence& sequence) const;
+  std::optional<std::size_t> least_shared(
+      const Sequence& from, const Sequence& to
+  ) const;
+  static std::size_t shared_tokens(const Sequence& from, const Sequence& to);
   bool is_reading(RequestId id, std::size_t tokens) const;
   bool must_wait(Waiting& waiting) const;
   void borrow_for_next();

@@ -206,11 +206,11 @@ void Scheduler::enter_next() {
   SequencePtr& sequence = next.sequence;
   if (next.lent.restored.tokens > 0) {
     sequence->set_root(next.lent.root);
-    start(std::move(sequence), next.lent.restored);
+    start(std::move(sequence), next.lent.restored, 1);
     return;
   }
   if (!next.ask_store) {
-    start(std::move(sequence), in_ram(next.match));
+    start(std::move(sequence), in_ram(next.match), options_.min_match_tokens);
     return;
   }
   RequestId id = sequence->id();
@@ -233,11 +233,14 @@ void Scheduler::enter_next() {
 // Goes on from what the cache restored, or from the request's own history
 // where that is longer. The last prompt token is always computed: its logits
 // are needed.
-void Scheduler::start(SequencePtr sequence, const Restored& restored) {
+// It is not worth while for less than the least.
+void Scheduler::start(
+    SequencePtr sequence, const Restored& restored, std::size_t least
+) {
   const GenerationRequest& request = sequence->request();
   const std::size_t most = request.prompt.size() - 1;
   std::size_t reused = std::min(restored.tokens, most);
-  if (reused < least_shared(*sequence)) {
+  if (reused < least) {
     reused = 0;
   }
   const std::size_t given = std::min(shared_with_history(request), most);

@@ -8,24 +8,34 @@
 
 namespace afterglow {
 
-bool Scheduler::may_share(const Sequence& from, const Sequence& to) const {
+// How many tokens two must have in common for one to begin with the other's
+// KV; none: never. Few are sooner computed than taken over.
+std::optional<std::size_t> Scheduler::least_shared(
+    const Sequence& from, const Sequence& to
+) const {
   const GenerationRequest& lender = from.request();
   const GenerationRequest& borrower = to.request();
   if (borrower.history || from.cancelled()) {
-    return false;
+    return std::nullopt;
   }
   if (borrower.share_group && borrower.share_group == lender.share_group) {
-    return true;
+    return 1;
   }
   // Beginnings that were imported are known to the empty namespace alone.
-  return borrower.cache_read && lender.cache_store &&
-         borrower.cache_namespace == lender.cache_namespace &&
-         (borrower.cache_namespace.empty() || from.root() != imported_root_);
+  if (borrower.cache_read && lender.cache_store &&
+      borrower.cache_namespace == lender.cache_namespace &&
+      (borrower.cache_namespace.empty() || from.root() != imported_root_)) {
+    return options_.min_match_tokens;
+  }
+  return std::nullopt;
 }
 
-// Fewer tokens are sooner computed than taken over.
-std::size_t Scheduler::least_shared(const Sequence& sequence) const {
-  return sequence.request().share_group ? 1 : options_.min_match_tokens;
+// The last token of a prompt is computed in any case: its logits are needed.
+std::size_t Scheduler::shared_tokens(const Sequence& from, const Sequence& to) {
+  const std::vector<Token>& prompt = to.request().prompt;
+  return std::min(
+      shared_prefix(prompt, from.request().prompt), prompt.size() - 1
+  );
 }
 
 // Whether it will still get so many tokens of its prompt.
@@ -44,26 +54,25 @@ bool Scheduler::must_wait(Waiting& waiting) const {
     return true;
   }
   waiting.awaits.reset();
+  waiting.awaited_tokens = 0;
   const Sequence& sequence = *waiting.sequence;
-  const std::vector<Token>& prompt = sequence.request().prompt;
+  struct Reader {
+    RequestId id;
+    std::size_t shared, least;
+  };
+  std::vector<Reader> readers;
   std::size_t there = waiting.lent.restored.tokens;
-  std::optional<RequestId> best;
-  std::size_t most = 0;
   auto look_at = [&](const Sequence& other) {
-    if (!may_share(other, sequence)) {
+    std::optional<std::size_t> least = least_shared(other, sequence);
+    if (!least) {
       return;
     }
-    // The last token is computed in any case: its logits are needed.
-    std::size_t shared = std::min(
-        shared_prefix(prompt, other.request().prompt), prompt.size() - 1
-    );
+    std::size_t shared = shared_tokens(other, sequence);
     there = std::max(there, std::min(shared, other.prompt_read()));
     // One that does not read the cache may compute what lies there.
-    bool worth_waiting =
-        other.request().cache_read || sequence.request().share_group;
-    if (worth_waiting && shared > most && other.prompt_read() < shared) {
-      most = shared;
-      best = other.id();
+    if (other.prompt_read() < shared &&
+        (other.request().cache_read || !sequence.request().cache_read)) {
+      readers.push_back({other.id(), shared, *least});
     }
   };
   for (const SequencePtr& other : running_) {
@@ -72,29 +81,25 @@ bool Scheduler::must_wait(Waiting& waiting) const {
   for (const auto& [id, other] : restoring_) {
     look_at(*other);
   }
-  if (most < there + least_shared(sequence)) {
-    return false;
+  for (const Reader& reader : readers) {
+    if (reader.shared >=
+        std::max(there + reader.least, waiting.awaited_tokens)) {
+      waiting.awaits = reader.id;
+      waiting.awaited_tokens = reader.shared;
+    }
   }
-  waiting.awaits = best;
-  waiting.awaited_tokens = most;
-  return true;
+  return waiting.awaits.has_value();
 }
 
 // From the sequence that has most of what the next one needs.
 void Scheduler::borrow_for_next() {
-  const std::vector<Token>& prompt = next_->sequence->request().prompt;
   std::size_t most = next_->lent.restored.tokens;
   Sequence* from = nullptr;
   for (const SequencePtr& other : running_) {
-    if (!may_share(*other, *next_->sequence)) {
-      continue;
-    }
-    std::size_t shared = std::min(
-        {shared_prefix(prompt, other->request().prompt),
-         other->prompt_read(),
-         prompt.size() - 1}
-    );
-    if (shared > most && shared >= least_shared(*next_->sequence)) {
+    std::optional<std::size_t> least = least_shared(*other, *next_->sequence);
+    std::size_t shared =
+        std::min(shared_tokens(*other, *next_->sequence), other->prompt_read());
+    if (least && shared >= *least && shared > most) {
       most = shared;
       from = other.get();
     }

@@ -155,11 +155,16 @@ TEST(SchedulerSharing, ShortPromptsDoNotWaitForEachOther) {
     most_at_once = std::max(most_at_once, items.size());
     return {};
   };
-  auto one = bench.submit(request_for(prompt));
-  auto other = bench.submit(request_for(prompt));
+  // Each in a group of its own, as the server's requests are.
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (int i = 0; i < 2; ++i) {
+    GenerationRequest request = request_for(prompt);
+    request.share_group = std::make_shared<const ShareGroup>();
+    sinks.push_back(bench.submit(std::move(request)));
+  }
   bench.run();
-  expect_answer(*one, prompt, 4);
-  expect_answer(*other, prompt, 4);
+  expect_answer(*sinks[0], prompt, 4);
+  expect_answer(*sinks[1], prompt, 4);
   EXPECT_EQ(most_at_once, 2u);
   EXPECT_EQ(bench.runner_.computed_tokens, 2u * (20 + 3));
 }
