@@ -7,7 +7,8 @@ import jsonschema_rs
 import pytest
 import schemathesis
 import yaml
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -49,38 +50,105 @@ def document(server):
     return server.get("/openapi.json")
 
 
-@pytest.fixture(scope="module")
-def api(server, document):
-    schema = schemathesis.openapi.from_dict(document)
-    schema.config.update(base_url=f"http://127.0.0.1:{server.port}")
-    return schema
-
-
-schema = schemathesis.pytest.from_fixture("api")
+SCHEMA = schemathesis.openapi.from_path(ROOT / "docs" / "openapi.yaml")
+OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations()]
 
 
 def bound(body):
-    """Makes a valid request a small one."""
+    """Makes a valid request a small one, of tokens that the model knows."""
     if not isinstance(body, dict):
         return
     for name, most in MOST.items():
         if type(body.get(name)) is int and body[name] > most:
             body[name] = most
-    if isinstance(body.get("prompt"), list):
-        body["prompt"] = body["prompt"][:100]
+    for name in ("tokens", "prompt"):
+        if isinstance(body.get(name), list):
+            body[name] = [small(it) for it in body[name][:100]]
 
 
-@schema.parametrize()
-@settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
+def small(token):
+    if isinstance(token, list):
+        return [small(it) for it in token[:100]]
+    is_token = type(token) is int and 0 <= token < 2**31
+    return token % 40000 if is_token else token
+
+
+def with_random_cases(server, operation, mode, examples):
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def check(case):
+        bound(case.body)
+        url = f"http://127.0.0.1:{server.port}"
+        case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
+
+    check()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda it: it.label)
+def test_what_is_described_is_answered_so(server, operation):
+    with_random_cases(server, operation, GenerationMode.POSITIVE, 25)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [it for it in OPERATIONS if any(it.body)],
+    ids=lambda it: it.label,
 )
-def test_every_answer_is_described(case):
-    bound(case.body)
-    case.call_and_validate(checks=CHECKS, timeout=60)
+def test_what_is_not_described_is_refused(server, operation):
+    with_random_cases(server, operation, GenerationMode.NEGATIVE, 40)
+
+
+USER = [{"role": "user", "content": "Add 1 and 2."}]
+GOOD = [
+    ("/v1/chat/completions", {"messages": USER, "n": 2, "seed": 1}),
+    ("/v1/chat/completions", {"messages": USER, "top_logprobs": 3}),
+    ("/chat/completions", {"messages": USER, "stream": True}),
+    ("/v1/completions", {"prompt": ["One", "Two"], "logprobs": 3}),
+    ("/v1/completions", {"prompt": [1, 2, 3], "logit_bias": {"5": 1.5}}),
+    ("/v1/completions", {"prompt": "One", "cache": {"store": False}}),
+    ("/tokenize", {"content": "ä🙂", "with_pieces": True}),
+    ("/detokenize", {"tokens": [1, 2, 3]}),
+    ("/apply-template", {"messages": USER}),
+    ("/v1/cache/flush", {}),
+]
+
+
+@pytest.mark.parametrize("path, body", GOOD)
+def test_plain_requests_are_answered_as_described(server, path, body):
+    answer = answer_of(server, path, "POST", body=body)
+    assert answer.status_code == 200, answer.text
+
+
+def answer_of(server, path, method, **parts):
+    if "body" in parts:
+        parts["media_type"] = "application/json"
+    case = SCHEMA[path][method].Case(**parts)
+    url = f"http://127.0.0.1:{server.port}"
+    return case.call_and_validate(base_url=url, checks=CHECKS[:-1], timeout=60)
+
+
+def test_an_entry_is_listed_pinned_and_removed_as_described(server):
+    server.complete("A prompt of its own. " * 20, max_tokens=1)
+    entry = answer_of(server, "/v1/cache", "GET").json()["entries"][-1]
+    body = {"id": entry["id"]}
+    for path in ("/v1/cache/pin", "/v1/cache/unpin"):
+        answer = answer_of(server, path, "POST", body=body)
+        assert answer.json()["id"] == entry["id"]
+    answer = answer_of(server, "/v1/cache", "DELETE", query=body)
+    assert answer.json()["entries"] == 1
+
+
+def test_the_model_is_as_described(server):
+    name = answer_of(server, "/v1/models", "GET").json()["data"][0]["id"]
+    path = "/v1/models/{id}"
+    answer = answer_of(server, path, "GET", path_parameters={"id": name})
+    assert answer.json()["id"] == name
 
 
 def test_the_document_is_the_one_in_docs(document):
