@@ -1,7 +1,12 @@
 """The `openai` package works against the server as against OpenAI."""
 
+import asyncio
+import threading
+
 import openai
 import pytest
+from serving import Server, wait_for
+from test_tools import MESSAGES, TEMPLATE, TOOLS
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 
@@ -183,7 +188,7 @@ def test_logit_bias_decides(client):
     [
         ({"temperature": -1}, "temperature"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"n": 2}, "n"),
+        ({"n": 0}, "n"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]},
          "tools"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
@@ -214,3 +219,158 @@ def test_a_prompt_beyond_the_context_is_refused(client):
 def test_an_empty_prompt_is_refused(client):
     with pytest.raises(openai.BadRequestError):
         client.completions.create(model="any", prompt="", max_tokens=1)
+
+
+def client_of(server, **options) -> openai.OpenAI:
+    options = {"api_key": "none", "max_retries": 0, "timeout": 120} | options
+    return openai.OpenAI(
+        base_url=f"http://127.0.0.1:{server.port}/v1", **options
+    )
+
+
+def test_the_stream_helper_gathers_the_answer(client):
+    whole = ask(client)
+    with client.chat.completions.stream(
+        model="any", messages=QUESTION, max_tokens=24
+    ) as stream:
+        text = "".join(
+            event.delta for event in stream if event.type == "content.delta"
+        )
+        final = stream.get_final_completion()
+    assert text == whole.choices[0].message.content
+    assert final.choices[0].message.content == text
+    assert final.choices[0].finish_reason == whole.choices[0].finish_reason
+
+
+def test_closing_a_stream_ends_the_work(server, client):
+    stream = ask(
+        client, max_tokens=4000, stream=True, logit_bias={"2": -100}
+    )
+    next(iter(stream))
+    assert server.running() == 1
+    stream.close()
+    wait_for(lambda: server.running() == 0, "an end of the work", 10)
+
+
+def test_the_asynchronous_client_asks_at_once(server, client):
+    cities = ["France", "Italy", "Spain", "Japan"]
+
+    def question(country):
+        text = f"What is the capital of {country}?"
+        return {
+            "model": "any",
+            "messages": [{"role": "user", "content": text}],
+            "max_tokens": 12,
+        }
+
+    async def ask_all():
+        async with openai.AsyncOpenAI(
+            base_url=f"http://127.0.0.1:{server.port}/v1",
+            api_key="none",
+            max_retries=0,
+        ) as other:
+            answers = await asyncio.gather(
+                *(other.chat.completions.create(**question(c)) for c in cities)
+            )
+            stream = await other.chat.completions.create(
+                **question(cities[0]), stream=True
+            )
+            text = ""
+            async for chunk in stream:
+                text += chunk.choices[0].delta.content or ""
+            return [a.choices[0].message.content for a in answers], text
+
+    texts, streamed = asyncio.run(ask_all())
+    for country, text in zip(cities, texts):
+        alone = client.chat.completions.create(**question(country))
+        assert text == alone.choices[0].message.content
+    assert streamed == texts[0]
+
+
+def test_raw_answers_have_their_id_and_type(client):
+    raw = client.chat.completions.with_raw_response.create(
+        model="any", messages=QUESTION, max_tokens=1
+    )
+    assert raw.headers["content-type"].startswith("application/json")
+    assert raw.headers["x-request-id"] == raw.parse().id
+
+
+def test_a_model_that_is_loaded_is_waited_for():
+    """503 with Retry-After is what the client tries again by itself."""
+    with Server() as server:
+        answers = []
+
+        def patient():
+            client = client_of(server, max_retries=5)
+            answers.append(ask(client, max_tokens=1))
+
+        asking = threading.Thread(target=patient)
+        asking.start()
+        asking.join()
+    assert answers[0].choices
+
+
+def test_keys_are_asked_for_and_taken():
+    with Server("--api-key", "sk-one") as server:
+        for key in ("sk-two", "none"):
+            with pytest.raises(openai.AuthenticationError) as refused:
+                ask(client_of(server, api_key=key))
+            assert refused.value.status_code == 401
+        assert ask(client_of(server, api_key="sk-one"), max_tokens=1).choices
+
+
+def test_a_full_queue_is_a_rate_limit():
+    one = (
+        "--decode-concurrency", "1", "--prompt-concurrency", "1",
+        "--queue-limit", "1",
+    )  # fmt: skip
+    with Server(*one) as server:
+        client = client_of(server)
+        endless = {"max_tokens": 4000, "logit_bias": {"2": -100}}
+        stream = ask(client, stream=True, **endless)
+        answers = []
+        waiting = threading.Thread(
+            target=lambda: answers.append(ask(client, max_tokens=1))
+        )
+        waiting.start()
+        wait_for(
+            lambda: server.get("/v1/cache")["requests"]["queued"] == 1, "queue"
+        )
+        with pytest.raises(openai.RateLimitError) as refused:
+            ask(client, max_tokens=1)
+        assert int(refused.value.response.headers["retry-after"]) >= 1
+        stream.close()
+        waiting.join()
+        assert answers[0].choices
+        assert ask(client, max_tokens=1).choices
+
+
+def test_an_error_within_a_stream_is_raised():
+    with Server("--drain-seconds", "0") as server:
+        stream = ask(
+            client_of(server),
+            max_tokens=4000,
+            stream=True,
+            logit_bias={"2": -100},
+        )
+        next(iter(stream))
+        server.process.terminate()
+        with pytest.raises(openai.APIError) as cut:
+            for _ in stream:
+                pass
+        assert "shutting down" in cut.value.message
+
+
+def test_the_stream_helper_gathers_tool_calls():
+    with Server("--chat-template", TEMPLATE) as server:
+        options = {"tools": TOOLS, "messages": MESSAGES, "max_tokens": 80}
+        client = client_of(server)
+        whole = ask(client, **options).choices[0]
+        with client.chat.completions.stream(model="any", **options) as stream:
+            final = stream.get_final_completion().choices[0]
+    assert final.finish_reason == whole.finish_reason == "tool_calls"
+    (expected,) = whole.message.tool_calls
+    (call,) = final.message.tool_calls
+    assert call.function.name == expected.function.name == "get_weather"
+    assert call.function.arguments == expected.function.arguments
+    assert not final.message.content
