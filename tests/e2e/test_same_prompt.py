@@ -4,7 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 from serving import Server
-from texts import handbook
+from texts import handbook, sentences
 
 CLIENTS = 8
 QUESTION = {
@@ -52,3 +52,28 @@ def test_eight_equal_prompts_at_once_cost_one_prefill():
     assert sorted(answer.cached_tokens for answer in answers) == [0] + [
         total - 1
     ] * (CLIENTS - 1)
+
+
+def test_the_choices_of_one_answer_share_a_prefill_that_nothing_caches():
+    body = {
+        "prompt": sentences(30, seed=9),
+        "n": 4,
+        "max_tokens": 3,
+        "temperature": 0.8,
+        "seed": 5,
+        "cache_prompt": False,
+    }
+    with Server("--activations", "int8") as server:
+        status, answer = server.request("POST", "/v1/completions", body)
+        assert status == 200, answer
+        computed = prompt_tokens(server, "computed")
+        entries = server.get("/v1/cache")["entry_count"]
+        # Each choice is what its seed alone gives.
+        alone = server.request(
+            "POST", "/v1/completions", {**body, "n": 1, "seed": 7}
+        )[1]
+    assert len(answer["choices"]) == 4
+    assert computed == alone["usage"]["prompt_tokens"] + 3
+    assert entries == 0
+    texts = {one["index"]: one["text"] for one in answer["choices"]}
+    assert texts[2] == alone["choices"][0]["text"]
