@@ -238,6 +238,30 @@ def test_a_file_that_others_read_is_warned_of(tmp_path):
         assert KEY not in server.output()
 
 
+def test_the_key_that_opens_is_the_one_that_names_a_namespace():
+    keys = ["--api-key", KEY, "--api-key", OTHER]
+    with Server(*keys, "--cache-namespaces") as server:
+        prompt = "One two three four five six seven eight nine ten. " * 40
+        body = {"prompt": prompt, "max_tokens": 1}
+
+        def cached(headers) -> int:
+            status, _, text = ask(
+                server, "POST", "/v1/completions", headers, body
+            )
+            assert status == 200, text
+            usage = json.loads(text)["usage"]
+            return usage["prompt_tokens_details"]["cached_tokens"]
+
+        assert cached({"Authorization": f"Bearer {KEY}"}) == 0
+        assert cached({"Authorization": f"Bearer {OTHER}"}) == 0
+        assert cached({"x-api-key": KEY}) > 100
+        # A second key in the other header opens no other namespace.
+        both = {"Authorization": f"Bearer {OTHER}", "x-api-key": KEY}
+        assert ask(server, "DELETE", "/v1/cache", both)[0] == 200
+        assert cached({"x-api-key": KEY}) > 100
+        assert cached({"x-api-key": OTHER}) == 0
+
+
 def test_keys_come_from_the_environment_and_are_not_printed(
     tmp_path, monkeypatch
 ):
