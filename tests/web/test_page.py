@@ -269,6 +269,50 @@ def test_entries_form_a_tree(page):
     assert len(rows()) == 5
 
 
+def test_chats_hang_below_their_system_prompt(page, tmp_path):
+    tmp_path.chmod(0o700)
+    with Server(cache=tmp_path) as own:
+        page.moves_to(f"http://127.0.0.1:{own.port}/")
+        page.settle(max_tokens=4, system=SYSTEM)
+        page.say("What is a harbour?")
+        page.click("#new-conversation")
+        page.say("Name three ships.")
+        own.flush()
+        page.click("#nav-cache")
+        page.shown("#cache-rows .row")
+        rows = page.rows()
+        assert "System prompt" in rows[0]["text"]
+        assert rows[0]["level"] == "1"
+        assert {row["level"] for row in rows[1:]} <= {"2", "3"}
+        chats = [row for row in rows if "and answer" in row["text"]]
+        assert len(chats) == 2
+        for row in chats:
+            assert "memory, disk" in row["text"]
+            assert "MiB" in row["text"] or "KiB" in row["text"]
+        page.driver.get("about:blank")
+
+
+def test_reasoning_is_folded_away(page):
+    page.driver.execute_script("""
+        const piece = (delta, more) => "data: " + JSON.stringify({choices: [
+          {index: 0, delta, finish_reason: null}], ...more}) + "\\n\\n";
+        const text = piece({role: "assistant", reasoning: "Ships float. "}) +
+          piece({reasoning: "So do boats."}) + piece({content: "Both."}) +
+          "data: [DONE]\\n\\n";
+        const real = window.fetch;
+        window.fetch = (at, options) => String(at).endsWith("chat/completions")
+          ? Promise.resolve(new Response(text)) : real(at, options);
+    """)
+    answer = page.say("What floats?")
+    assert page.text(".message.assistant .message-body") == "Both."
+    folded = answer.find_element("css selector", "details.reasoning")
+    assert "Ships" not in folded.text
+    folded.find_element("css selector", "summary").click()
+    assert "Ships float. So do boats." in folded.text
+    page.driver.refresh()
+    assert "So do boats." in page.text(".message.assistant .reasoning")
+
+
 def test_after_a_restart_the_prompt_comes_from_disk(page, tmp_path):
     tmp_path.chmod(0o700)
     question = "What is a harbour?"

@@ -115,10 +115,11 @@ test("hostile texts take no long time", () => {
     "\n",
   );
   for (const text of texts) {
-    const start = performance.now();
+    // Of this process alone, however busy the machine is.
+    const before = process.cpuUsage();
     parseMarkdown(text.repeat(4000));
     parseMarkdown(`- ${text.repeat(4000)}\n`);
-    const ms = performance.now() - start;
-    assert.ok(ms < 1000, `${JSON.stringify(text)}: ${ms} ms`);
+    const ms = process.cpuUsage(before).user / 1000;
+    assert.ok(ms < 2000, `${JSON.stringify(text)}: ${ms} ms`);
   }
 });

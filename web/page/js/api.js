@@ -7,11 +7,13 @@ export class ApiError extends Error {
   /**
    * @param {string} message
    * @param {number} status
+   * @param {string} [state] of a server that is not ready: why
    */
-  constructor(message, status) {
+  constructor(message, status, state = "") {
     super(message);
     this.name = "ApiError";
     this.status = status;
+    this.state = state;
   }
 }
 
@@ -71,15 +73,18 @@ export async function call(path, { method = "GET", body, signal } = {}) {
 async function failure(response) {
   const text = await response.text();
   let message = `The server answered with status ${response.status}.`;
+  let state = "";
   try {
-    message = JSON.parse(text).error.message ?? message;
+    const body = JSON.parse(text);
+    message = body.error?.message ?? body.message ?? message;
+    state = body.status ?? "";
   } catch {
     // Not the server's own answer: perhaps a proxy's. The status must do.
   }
   if (response.status === 401) {
     message += " Set the API key in the settings.";
   }
-  return new ApiError(message, response.status);
+  return new ApiError(message, response.status, state);
 }
 
 /** @returns {Promise<ModelInfo[]>} */

@@ -27,7 +27,9 @@ async function look() {
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status === 401) return ["failed", "An API key is needed"];
-    if (error.status === 503) return ["loading", "The model is loading"];
+    if (error.state === "loading") return ["loading", "The model is loading"];
+    if (error.state === "stopping") return ["failed", "The server is stopping"];
+    if (error.state === "failed") return ["failed", error.message];
     return ["failed", "The server cannot be reached"];
   }
 }
