@@ -305,18 +305,18 @@ TEST_F(HttpServerTest, ABodyThatTricklesIsCutThoughItNeverStops) {
 
 TEST_F(HttpServerTest, ABodyThatComesFastEnoughMayTakeItsTime) {
   HttpLimits limits;
-  limits.body = 300ms;
+  limits.body = 1000ms;
   limits.least_rate = 1000;
   serve(limits);
   TestClient client(port());
   ASSERT_TRUE(
-      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\n\r\n")
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 6000\r\n\r\n")
   );
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 60; ++i) {
     ASSERT_TRUE(client.send(std::string(100, 'x')));
     ASSERT_FALSE(client.ended_within(30ms));
   }
-  EXPECT_EQ(client.response().body, "POST / 3000");
+  EXPECT_EQ(client.response().body, "POST / 6000");
 }
 
 TEST_F(HttpServerTest, AnAnswerThatIsSippedIsCut) {
