@@ -79,10 +79,12 @@ Result<AccessRules> access_rules(
 void warn_of_open_doors(
     const AccessFlags& flags,
     const HttpOptions& http,
+    const std::string& config_with_keys,
     const AccessRules& rules,
     const HttpServer& server
 ) {
-  for (const std::string& path : {flags.api_key_file, http.ssl_key_file}) {
+  for (const std::string& path :
+       {flags.api_key_file, http.ssl_key_file, config_with_keys}) {
     if (is_exposed(path)) {
       spdlog::warn(
           "others than its owner may read or change {}; chmod 600 ends that",

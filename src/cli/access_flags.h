@@ -34,6 +34,7 @@ Result<AccessRules> access_rules(
 void warn_of_open_doors(
     const AccessFlags& flags,
     const HttpOptions& http,
+    const std::string& config_with_keys,
     const AccessRules& rules,
     const HttpServer& server
 );

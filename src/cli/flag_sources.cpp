@@ -203,6 +203,15 @@ std::string FlagSources::print(CLI::App& command) const {
   return text;
 }
 
+std::string FlagSources::file_with_keys() const {
+  for (const auto& [option, source] : from_) {
+    if (name_of(*option) == kSecret && source.starts_with(config_ + ":")) {
+      return config_;
+    }
+  }
+  return {};
+}
+
 void apply_shared_environment(CLI::App& command) {
   constexpr const char* kShared[] = {
       "--activations",

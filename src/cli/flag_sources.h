@@ -25,6 +25,8 @@ class FlagSources {
   /// All flags as a file that --config takes, each with where it is from. API
   /// keys are left out. Requires: applied.
   std::string print(CLI::App& command) const;
+  /// The file that --config names, when an API key is in it; else "".
+  std::string file_with_keys() const;
 
  private:
   void apply_file(CLI::App& command);

@@ -146,7 +146,9 @@ int serve(const ServeFlags& flags) {
   const std::string url = server->url();
   std::printf("Listening on %s\n", url.c_str());
   std::fflush(stdout);
-  warn_of_open_doors(flags.access, flags.http, *rules, *server);
+  warn_of_open_doors(
+      flags.access, flags.http, flags.file_with_keys, *rules, *server
+  );
 
   Loader loader(flags.engine, slot);
   bool stop = false;
@@ -191,6 +193,7 @@ void add_serve_command(CLI::App& app, Action& action) {
   add_serve_flags(*command, *flags);
   command->callback([=, &action] {
     sources->apply(*command);
+    flags->file_with_keys = sources->file_with_keys();
     if (*print_config) {
       action = [text = sources->print(*command)] {
         std::fputs(text.c_str(), stdout);

@@ -24,6 +24,7 @@ struct ServeFlags {
   RequestDefaults requests;  // but for the sampling
   std::size_t drain_seconds = 10;
   std::string log_level = "INFO";
+  std::string file_with_keys;  // a --config that holds API keys, or ""
 };
 
 /// Adds the flags. `flags` holds their defaults and must outlive the parsing.

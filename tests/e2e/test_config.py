@@ -200,7 +200,11 @@ def test_keys_are_never_printed(settings):
 
 def test_keys_of_a_file_open_the_server(settings):
     file = settings("api-key = ['sk-one', 'sk-two']\n")
+    file.chmod(0o644)
     with Server("--config", file) as server:
+        assert f"others than its owner may read or change {file}" in (
+            server.output()
+        )
         for key, status in (("sk-one", 200), ("sk-two", 200), ("sk-3", 401)):
             connection = server.connect()
             try:
@@ -210,6 +214,9 @@ def test_keys_of_a_file_open_the_server(settings):
                 assert connection.getresponse().status == status
             finally:
                 connection.close()
+    file.chmod(0o600)
+    with Server("--config", file) as server:
+        assert "others than" not in server.output()
 
 
 def test_a_switch_can_be_taken_back(settings):
