@@ -1,5 +1,5 @@
-// Prints the cost of a lookup and of a sealed page against the number of
-// entries, and the memory of a block.
+// Prints the cost of a lookup, of a sealed page and of the list of entries
+// against their number, and the memory of a block.
 
 #include <malloc.h>
 
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kv/entry_list.h"
 #include "kv/prompt_cache.h"
 
 namespace afterglow {
@@ -72,11 +73,14 @@ void measure(
   begin = Clock::now();
   insert(cache, tokens(kPromptTokens, shared, -1), page);
   auto sealed = Clock::now() - begin;
+  begin = Clock::now();
+  std::size_t listed = cache.list_entries().size();
+  auto listing = Clock::now() - begin;
   double added = static_cast<double>(std::max<std::size_t>(entries - 1, 1));
   std::printf(
       "%8zu entries of %5zu tokens, %3zu shared: lookup of %zu tokens "
       "%6.1f us (worst %6.1f), seal a page %5.1f us, filled at %5.1f us an "
-      "entry, %zu blocks, %.0f bytes a block\n",
+      "entry, listed at %4.2f us, %zu blocks, %.0f bytes a block\n",
       entries,
       entry_tokens,
       shared,
@@ -85,6 +89,7 @@ void measure(
       microseconds(worst, 1),
       microseconds(sealed, kPromptTokens / kPageTokens + 1),
       microseconds(filled, 1) / added,
+      microseconds(listing, 1) / static_cast<double>(listed),
       blocks,
       entries > 1 ? static_cast<double>(memory) / added *
                         (added / static_cast<double>(blocks - 16))
