@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -339,12 +340,21 @@ class Generation : public Exchange {
       last_ = answer_->take_output();
     } else {
       last_ = error_output(error);
-      last_.head->headers.emplace_back("X-Request-Id", mailbox_->id());
     }
+    if (last_.head) name(*last_.head);
     log(error);
   }
 
  private:
+  void name(ResponseHead& head) const {
+    const auto named = [](const auto& header) {
+      return header.first == "X-Request-Id";
+    };
+    if (std::ranges::none_of(head.headers, named)) {
+      head.headers.emplace_back("X-Request-Id", mailbox_->id());
+    }
+  }
+
   void cancel_stopped() {
     for (std::size_t i = 0; i < cancelled_.size(); ++i) {
       if (cancelled_[i] || !answer_->stopped(i)) continue;

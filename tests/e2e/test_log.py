@@ -109,6 +109,43 @@ def test_a_request_has_two_lines_with_its_id():
             assert float(line["ms"]) > 0 and int(line["bytes"]) > 100
 
 
+def test_a_request_that_fails_is_named_too():
+    with Server() as server:
+        for body in (
+            {"prompt": "word " * 9000},
+            {"prompt": [999_999]},
+            {"prompt": "x", "top_k": 2_000_000},
+        ):
+            status, name, _ = ask(server, body, "/v1/completions")
+            assert status == 400 and name, body
+            (line,) = [
+                line
+                for line in events(server, "request")
+                if line["id"] == name
+            ]
+            assert line["finish"] == "error" and line["status"] == "400"
+            assert line["code"]
+
+
+def test_a_client_that_leaves_is_told():
+    with Server() as server:
+        body = chat("Hello", max_tokens=4000, stream=True)
+        body["logit_bias"] = {"2": -100}
+        events_of = server.stream("/v1/chat/completions", body)
+        name = next(events_of)["id"]
+        events_of.close()
+
+        def ended():
+            return [
+                line["finish"]
+                for line in events(server, "request")
+                if line["id"] == name
+            ]
+
+        wait_for(ended, "the line of the request")
+        assert ended() == ["cancelled"]
+
+
 def test_nothing_that_clients_say_is_in_the_log():
     with Server("--log-level", "INFO") as server:
         good = [
