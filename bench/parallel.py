@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 from serving import MODEL, Server  # noqa: E402
 
 
-def ask(server: Server, number: int, tokens: int) -> dict:
+def ask(server: Server, number: int, tokens: int, **sampling) -> dict:
     """One answer of just so many tokens; returns its timings."""
     status, body = server.request(
         "POST",
@@ -36,6 +36,7 @@ def ask(server: Server, number: int, tokens: int) -> dict:
             "prompt": f"Letter {number}. My dear friend, I hope that",
             "max_tokens": tokens,
             "temperature": 0,
+            **sampling,
             "cache_prompt": False,
             "logit_bias": {str(stop): -100 for stop in (0, 2)},
         },
@@ -45,10 +46,15 @@ def ask(server: Server, number: int, tokens: int) -> dict:
     return body["timings"]
 
 
-def speed_of(server: Server, pool, count: int, first: int, tokens: int) -> float:
+def speed_of(
+    server: Server, pool, count: int, first: int, tokens: int, **sampling
+) -> float:
     """Tokens per second of so many answers together."""
     answers = list(
-        pool.map(lambda i: ask(server, i, tokens), range(first, first + count))
+        pool.map(
+            lambda i: ask(server, i, tokens, **sampling),
+            range(first, first + count),
+        )
     )
     slowest = max(timings["predicted_ms"] for timings in answers)
     return count * (tokens - 1) / slowest * 1000
@@ -62,11 +68,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--activations", default="int8")
+    parser.add_argument("--temperature", type=float, default=0)
+    parser.add_argument("--top-p", type=float, default=1)
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--at-least", type=float, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
 
+    sampling = {"temperature": options.temperature, "top_p": options.top_p}
     rounds = []
     with Server(
         "--activations", options.activations, model=options.model
@@ -74,10 +83,11 @@ def main() -> int:
         ask(server, 0, 8)
         for number in range(options.rounds):
             first = 1 + number * (options.parallel + 1)
-            one = speed_of(server, pool, 1, first, options.tokens)
+            one = speed_of(server, pool, 1, first, options.tokens, **sampling)
             many = speed_of(
-                server, pool, options.parallel, first + 1, options.tokens
-            )
+                server, pool, options.parallel, first + 1, options.tokens,
+                **sampling,
+            )  # fmt: skip
             rounds.append((one, many))
     one, many = (statistics.median(side) for side in zip(*rounds))
     ratio = statistics.median(m / o for o, m in rounds)
