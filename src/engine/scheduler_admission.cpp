@@ -103,13 +103,14 @@ void Scheduler::look_up_next() {
     imported = imported_root_;
   }
   Match match = cache_.lookup(sequence.root(), request.prompt, imported);
-  if (next_->lent.restored.tokens > 0 &&
-      next_->lent.restored.tokens >= match.tokens()) {
+  const bool useful = match.tokens() >= options_.min_match_tokens;
+  const std::size_t lent = next_->lent.restored.tokens;
+  if (lent > 0 && (lent >= match.tokens() || !useful)) {
     return;
   }
   next_->lent = {};
   next_->ask_store = store_ != nullptr;  // it may know blocks of others
-  if (match.tokens() >= options_.min_match_tokens) {
+  if (useful) {
     next_->match = std::move(match);
     sequence.set_root(next_->match.root());
   }

@@ -109,6 +109,30 @@ TEST(SchedulerSharing, AGroupSharesShortPromptsToo) {
   EXPECT_EQ(bench.runner_.computed_tokens, 5u + 2 + 3);
 }
 
+TEST(SchedulerSharing, AGroupSharesWhatIsTooShortForTheCache) {
+  Bench bench;
+  Tokens prompt = random_tokens(31, 1);
+  auto group = std::make_shared<const ShareGroup>();
+  std::vector<std::shared_ptr<Collector>> sinks{
+      bench.submit(request_for(prompt, 1))};
+  bench.run();
+  expect_answer(*sinks[0], prompt, 1);
+  ASSERT_TRUE(bench.wait_idle());
+  bench.runner_.computed_tokens = 0;
+  Gate gate;
+  bench.scheduler_.post([&](Runner&) { gate.hold(); });
+  for (int i = 0; i < 3; ++i) {
+    GenerationRequest request = request_for(prompt, 2);
+    request.share_group = group;
+    sinks.push_back(bench.submit(std::move(request)));
+  }
+  gate.release();
+  for (std::size_t i = 1; i < sinks.size(); ++i) {
+    expect_answer(*sinks[i], prompt, 2);
+  }
+  EXPECT_EQ(bench.runner_.computed_tokens, 31u + 2 + 3);
+}
+
 TEST(SchedulerSharing, WithoutTheCacheRequestsShareNothing) {
   Bench bench;
   Tokens prompt = random_tokens(700, 1);
