@@ -33,6 +33,7 @@ constexpr auto kGoodbyeTime = 2s;
 /// How often a client that sends no more is asked for a sign of life.
 constexpr auto kProbeEvery = 5s;
 constexpr auto kForever = 24h * 365;
+constexpr auto kNever = steady_clock::time_point::max();
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 /// When to give up on a transfer: when nothing moves for the grace, or when so
@@ -85,6 +86,16 @@ std::vector<std::shared_ptr<HttpConnection>> HttpConnections::all() const {
     if (auto connection = weak.lock()) result.push_back(std::move(connection));
   }
   return result;
+}
+
+bool HttpConnections::close_idlest() {
+  std::shared_ptr<HttpConnection> idlest;
+  for (auto& connection : all()) {
+    if (idlest == nullptr || connection->idle_since() < idlest->idle_since()) {
+      idlest = std::move(connection);
+    }
+  }
+  return idlest != nullptr && idlest->give_way();
 }
 
 bool HttpConnections::wait_none(steady_clock::time_point deadline) const {
@@ -152,6 +163,16 @@ void HttpConnection::drain() {
     error_code ignored;
     if (self->idle_) self->socket().close(ignored);
   });
+}
+
+bool HttpConnection::give_way() {
+  if (idle_since_.exchange(kNever) == kNever) return false;
+  drain();
+  return true;
+}
+
+steady_clock::time_point HttpConnection::idle_since() const {
+  return idle_since_;
 }
 
 void HttpConnection::cut(const ApiError& error) {
@@ -260,9 +281,11 @@ asio::awaitable<bool> HttpConnection::wait_for_bytes() {
   if (buffer_.size() > 0) co_return true;
   if (half_closed_ || shared_->draining) co_return false;
   idle_ = true;
+  idle_since_ = steady_clock::now();
   arm_deadline(shared_->limits.idle);
   const bool some = co_await read_some(kHeadPiece);
   idle_ = false;
+  idle_since_ = kNever;
   co_return some;
 }
 

@@ -49,6 +49,9 @@ class HttpConnections {
   void remove(HttpConnection* connection);
   std::size_t count() const;
   std::vector<std::shared_ptr<HttpConnection>> all() const;
+  /// Closes the connection that has waited longest for a request; false when
+  /// none waits.
+  bool close_idlest();
   bool wait_none(std::chrono::steady_clock::time_point deadline) const;
 
  private:
@@ -81,6 +84,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void cut(const ApiError& error);
   /// Closes at once.
   void close();
+  /// Closes the connection if it waits for a request and was not told so
+  /// before; false if not.
+  bool give_way();
+  /// Since when it waits for a request; the clock's end while it does not.
+  std::chrono::steady_clock::time_point idle_since() const;
 
  private:
   struct Waker;
@@ -137,7 +145,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::asio::steady_timer signal_;  // something below has changed
   boost::asio::cancellation_signal stop_watching_;
 
-  bool idle_ = false;         // waits for a request's first byte
+  bool idle_ = false;  // waits for a request's first byte
+  std::atomic<std::chrono::steady_clock::time_point> idle_since_{
+      std::chrono::steady_clock::time_point::max()};
   bool half_closed_ = false;  // the client sends no more
   bool gone_ = false;         // the client, or our patience
   bool watching_ = false;

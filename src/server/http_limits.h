@@ -11,6 +11,8 @@ struct HttpLimits {
   std::size_t body_bytes = 32 << 20;
   /// Bodies of all requests that are read or answered together.
   std::size_t all_bodies_bytes = 512 << 20;
+  /// Beyond it the longest idle one makes room; where none is idle the new one
+  /// is answered 503.
   std::size_t connections = 512;
   /// Output that a client has not taken yet; beyond it the client is cut.
   std::size_t lag_bytes = 1 << 20;

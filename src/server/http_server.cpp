@@ -119,10 +119,10 @@ struct HttpServer::Impl {
     const std::size_t live = shared->count();
     const std::size_t limit = shared->limits.connections;
     if (live >= limit + kRefusals) return;
+    const bool room = live < limit || shared->close_idlest();
     auto stream = tls == nullptr ? plain_stream(std::move(socket))
                                  : tls_stream(std::move(socket), tls);
-    std::make_shared<HttpConnection>(std::move(stream), shared)
-        ->start(live >= limit);
+    std::make_shared<HttpConnection>(std::move(stream), shared)->start(!room);
   }
 
   void close_acceptor() {

@@ -419,15 +419,52 @@ TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
   serve(limits);
   TestClient first(port());
   TestClient second(port());
-  first.get("/");
-  second.get("/");
-  EXPECT_EQ(first.response().status, 200);
-  EXPECT_EQ(second.response().status, 200);
+  first.get("/stage");
+  second.get("/stage");
+  ASSERT_TRUE(stage_->wait_alive(2));
   TestClient third(port());
   third.get("/");
   EXPECT_EQ(third.response().status, 503);
-  first.get("/");
-  EXPECT_EQ(first.response().status, 200);
+  ASSERT_TRUE(stage_->emit(0, whole("a")));
+  ASSERT_TRUE(stage_->emit(1, whole("a")));
+  EXPECT_EQ(first.response().body, "a");
+  EXPECT_EQ(second.response().body, "a");
+}
+
+TEST_F(HttpServerTest, TheLongestIdleConnectionMakesRoom) {
+  HttpLimits limits;
+  limits.connections = 3;
+  serve(limits);
+  TestClient busy(port());
+  TestClient older(port());
+  TestClient newer(port());
+  busy.get("/stage");
+  ASSERT_TRUE(stage_->wait_alive(1));
+  for (int i = 0; i < 10; ++i) {
+    newer.get("/");
+    EXPECT_EQ(newer.response().status, 200);
+  }
+  TestClient next(port());
+  next.get("/next");
+  EXPECT_EQ(next.response().body, "GET /next 0");
+  EXPECT_TRUE(older.at_end());
+  newer.get("/still");
+  EXPECT_EQ(newer.response().body, "GET /still 0");
+  ASSERT_TRUE(stage_->emit(0, whole("done")));
+  EXPECT_EQ(busy.response().body, "done");
+}
+
+TEST_F(HttpServerTest, IdleConnectionsKeepNobodyOut) {
+  HttpLimits limits;
+  limits.connections = 20;
+  serve(limits);
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 200; ++i) {
+    clients.push_back(std::make_unique<TestClient>(port()));
+    clients.back()->get("/x");
+    EXPECT_EQ(clients.back()->response().status, 200) << i;
+  }
+  EXPECT_LE(server_->connections(), 21U);
 }
 
 TEST_F(HttpServerTest, BodiesTogetherAreBounded) {

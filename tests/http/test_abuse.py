@@ -205,17 +205,40 @@ def test_connections_that_say_nothing_keep_nobody_out(server):
 
 
 def test_the_number_of_connections_is_bounded():
+    health = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    begun = (
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Length: 9\r\n\r\n{"
+    )
     with Server("--max-connections", "3") as server:
-        held = [Wire(server.port) for _ in range(3)]
-        for wire in held:
-            wire.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert wire.answer()[0] == 200
+        # Connections that wait for a request make room for others.
+        idle = [Wire(server.port) for _ in range(9)]
         with Wire(server.port) as more:
-            more.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            status, headers, _ = more.answer()
-            assert status == 503
-            assert int(headers["Retry-After"]) > 0
-        held.pop().socket.close()
-        wait_for(lambda: server.request("GET", "/health")[0] == 200, "room")
-        for wire in held:
+            more.send(health)
+            assert more.answer()[0] == 200
+        wait_for(lambda: idle[0].answer() is None, "room made")
+        for wire in idle:
             wire.socket.close()
+
+        # Those that are amid one do not.
+        busy = []
+
+        def refused() -> bool:
+            with Wire(server.port) as more:
+                more.send(health)
+                status, headers, _ = more.answer()
+                assert status == 200 or int(headers["Retry-After"]) > 0
+                return status == 503
+
+        def full() -> bool:
+            if refused():
+                return True
+            busy.append(Wire(server.port))
+            busy[-1].send(begun)
+            return False
+
+        wait_for(full, "refusal")
+        assert len(busy) >= 3
+        for wire in busy:
+            wire.socket.close()
+        wait_for(lambda: not refused(), "room")
