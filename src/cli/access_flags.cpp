@@ -54,7 +54,7 @@ void add_access_flags(
       .add_option(
           "--max-connections",
           http.limits.connections,
-          "Most connections at once; others are answered 503"
+          "Most connections at once; the longest idle one makes room"
       )
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
