@@ -4,6 +4,7 @@ moods touch both alike."""
 
 import argparse
 import contextlib
+import os
 import socket
 import statistics
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/e2e"))
 
-from serving import MODEL, Server  # noqa: E402
+from serving import MODEL, Server, wait_for  # noqa: E402
 
 GET = b"GET /js/main.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -27,6 +28,7 @@ class Crowd:
 
     def __init__(self, server: Server, idle: int, slow: int):
         self._sockets = []
+        self._asked = []
         self._stop = threading.Event()
         self.taken = 0
         for number in range(idle):
@@ -47,6 +49,7 @@ class Crowd:
         sock.setblocking(False)
         if request:
             sock.send(request)
+            self._asked.append(sock)
         return sock
 
     def _read(self, readers) -> None:
@@ -55,6 +58,15 @@ class Crowd:
             for sock in readers:
                 with contextlib.suppress(BlockingIOError):
                     self.taken += len(sock.recv(256))
+
+    def answered(self) -> bool:
+        """Whether all that have asked have got some of what they asked for."""
+        try:
+            for sock in self._asked:
+                sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        return True
 
     def alive(self) -> int:
         """Connections that the server has not closed."""
@@ -103,6 +115,10 @@ class Latencies:
         return "\n".join([*rows, f"growth of the median {self.growth():+.1%}"])
 
 
+def open_files(server: Server) -> int:
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
 def measure(
     server: Server, idle: int, slow: int, rounds: int, requests: int
 ) -> Latencies:
@@ -119,12 +135,13 @@ def measure(
     ask([])  # warm up
     for _ in range(rounds):
         ask(result.alone)
+        before = open_files(server)
         with Crowd(server, idle, slow) as crowd:
-            time.sleep(0.3)  # its requests are done as far as they can be
+            wait_for(crowd.answered, "answers to the crowd")
             ask(result.crowded)
             if crowd.alive() < idle + slow or (slow and crowd.taken == 0):
                 raise SystemExit("the crowd left: nothing was measured")
-        time.sleep(0.3)
+        wait_for(lambda: open_files(server) <= before, "end of the crowd")
     return result
 
 

@@ -47,6 +47,13 @@ def read_soon(descriptor: int, most: int, seconds: float = 60) -> bytes:
     return os.read(descriptor, most)
 
 
+def endless_model(folder: Path) -> Path:
+    """A file that is never read to its end: a pipe into which nobody writes."""
+    path = folder / "endless.gguf"
+    os.mkfifo(path)
+    return path
+
+
 @dataclass
 class Answer:
     """What a request brought."""
@@ -64,9 +71,16 @@ class Server:
     """A server process. Ends with the `with` block, by SIGKILL if need be.
 
     flags: further flags of `afterglow serve`. cache: --prompt-cache-dir.
+    loaded: wait until the model is; else only until the server listens.
     """
 
-    def __init__(self, *flags, cache: Path | None = None, model: Path = MODEL):
+    def __init__(
+        self,
+        *flags,
+        cache: Path | None = None,
+        model: Path = MODEL,
+        loaded: bool = True,
+    ):
         command = [PROGRAM, "serve", "--port", "0", "--model", model, *flags]
         if cache is not None:
             command += ["--prompt-cache-dir", cache]
@@ -81,7 +95,8 @@ class Server:
         )
         try:
             self.port = int(wait_for(self._address, "address printed", 60))
-            wait_for(self._ready, "readiness", 60)
+            if loaded:
+                wait_for(self._ready, "readiness", 60)
         except BaseException:
             self.kill()
             raise

@@ -3,13 +3,12 @@
 import json
 import signal
 import socket
-import subprocess
 import threading
 import time
 
 import pytest
 from cache_tool import tool
-from serving import MODEL, PROGRAM, Server, ServerError, wait_for
+from serving import Server, ServerError, endless_model, wait_for
 from texts import handbook
 
 ENDLESS = {
@@ -88,16 +87,14 @@ def assert_ended_well(server: Server, seconds: float = 60) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_the_model_is_loaded_ends_at_once(number):
-    process = subprocess.Popen(
-        [PROGRAM, "serve", "--port", "0", "--model", MODEL],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    with process:
-        assert b"Listening on " in process.stdout.readline()
-        process.send_signal(number)
-        assert process.wait(30) == 0
+def test_a_signal_while_the_model_is_loaded_ends_at_once(number, tmp_path):
+    with Server(model=endless_model(tmp_path), loaded=False) as server:
+        health = server.request("GET", "/health")
+        assert health == (503, {"status": "loading"})
+        server.process.send_signal(number)
+        assert server.process.wait(30) == 0
+        for never in ("Ready:", "stopping:"):
+            assert never not in server.output()
 
 
 def test_a_prompt_that_is_being_read_gets_its_answer():

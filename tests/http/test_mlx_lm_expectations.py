@@ -4,6 +4,7 @@ docs/http-api.md lists the expectations, with the test of each.
 """
 
 import json
+import math
 import re
 import socket
 
@@ -320,16 +321,39 @@ def test_there_is_no_empty_prompt(server):
 # Sampling.
 
 
-def test_xtc_leaves_line_breaks_and_end_tokens(server):
-    answer = complete(
-        server,
-        "One\nTwo\n",
-        temperature=0.6,
-        xtc_probability=1.0,
-        xtc_threshold=0.1,
+LINE_BREAK, END, THE, DID = 198, 2, 504, 1250
+TEXTS = {LINE_BREAK: "\n", END: "<|im_end|>", THE: "The", DID: " did"}
+
+
+def drawn_with_xtc(server, likely: int, other: int) -> set[str]:
+    """The texts of draws between two tokens that have 88 and 12 %."""
+
+    def draw(difference: float, **options):
+        bias = {str(likely): 50 + difference, str(other): 50}
+        prompt = "One\nTwo\n"
+        options |= {"max_tokens": 1, "logit_bias": bias}
+        return complete(server, prompt, **options)["choices"]
+
+    told = draw(0, temperature=0, logprobs=2)[0]["logprobs"]
+    known = told["top_logprobs"][0]
+    difference = known[TEXTS[likely]] - known[TEXTS[other]]
+    drawn = draw(
+        math.log(88 / 12) - difference,
+        temperature=1.0,
+        n=16,
         seed=1,
+        xtc_probability=1.0,
+        xtc_threshold=0.05,
     )
-    assert answer["usage"]["completion_tokens"] > 0
+    return {choice["text"] for choice in drawn}
+
+
+def test_xtc_leaves_line_breaks_and_end_tokens(server):
+    # Of two that are above the threshold it takes the likelier one,
+    assert drawn_with_xtc(server, DID, THE) == {"The"}
+    # but not these; the end of an answer has no text.
+    assert "\n" in drawn_with_xtc(server, LINE_BREAK, THE)
+    assert "" in drawn_with_xtc(server, END, THE)
 
 
 # What its code does besides.
@@ -443,7 +467,14 @@ def test_unknown_paths_are_404(server):
 
 
 def test_health_is_ok_while_it_generates(server):
-    assert good(server, "GET", "/health") == {"status": "ok"}
+    body = {"prompt": "Once", "max_tokens": 4000, "logit_bias": {"2": -100}}
+    events = server.stream("/v1/completions", body)
+    for _ in range(3):
+        assert next(events)["choices"]
+        assert good(server, "GET", "/health") == {"status": "ok"}
+    assert server.running() == 1
+    events.close()
+    wait_for(lambda: server.running() == 0, "end of the work")
 
 
 def preflight(server, origin):

@@ -1,11 +1,16 @@
 """The `openai` package works against the server as against OpenAI."""
 
 import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
 import threading
 
 import openai
 import pytest
-from serving import Server, wait_for
+from serving import MODEL, Server, wait_for
 from test_tools import MESSAGES, TEMPLATE, TOOLS
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
@@ -295,19 +300,47 @@ def test_raw_answers_have_their_id_and_type(client):
     assert raw.headers["x-request-id"] == raw.parse().id
 
 
-def test_a_model_that_is_loaded_is_waited_for():
+@contextlib.contextmanager
+def lease(path):
+    """Whoever opens the file waits until the function that this yields is
+    called, or /proc/sys/fs/lease-break-time is over (45 s)."""
+    ignored = signal.signal(signal.SIGIO, signal.SIG_IGN)  # "somebody waits"
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield lambda: fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, ignored)
+
+
+def test_a_model_that_is_loaded_is_waited_for(tmp_path):
     """503 with Retry-After is what the client tries again by itself."""
-    with Server() as server:
-        answers = []
+    model = shutil.copyfile(MODEL, tmp_path / "model.gguf")
+    seen = []
+    with lease(model) as release:
 
-        def patient():
-            client = client_of(server, max_retries=5)
-            answers.append(ask(client, max_tokens=1))
+        def note(response):
+            if not seen:
+                release()
+            seen.append((response.status_code, response.headers))
 
-        asking = threading.Thread(target=patient)
-        asking.start()
-        asking.join()
-    assert answers[0].choices
+        with Server(model=model, loaded=False) as server:
+            client = client_of(
+                server,
+                max_retries=5,
+                http_client=openai.DefaultHttpxClient(
+                    event_hooks={"response": [note]}
+                ),
+            )
+            answer = ask(client, max_tokens=1)
+    assert answer.choices
+    *before, (last, _) = seen
+    assert last == 200
+    assert before, "the model was loaded before it was asked"
+    for status, headers in before:
+        assert status == 503
+        assert int(headers["Retry-After"]) >= 1
 
 
 def test_keys_are_asked_for_and_taken():

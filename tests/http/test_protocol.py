@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from serving import Server, wait_for
+from serving import Server, endless_model, wait_for
 
 LONG = {"messages": [{"role": "user", "content": "Tell a very long story."}]}
 
@@ -103,11 +103,20 @@ def test_a_half_closed_client_gets_its_answer(server):
     assert answer["usage"]["completion_tokens"] == 8
 
 
-def test_it_listens_before_the_model_is_loaded():
-    with Server() as server:
-        wait_for(lambda: "Ready: " in server.output(), "readiness printed")
-        text = server.output()
-        assert text.index("Listening on http://") < text.index("Ready: ")
+def test_it_listens_before_the_model_is_loaded(tmp_path):
+    with Server(model=endless_model(tmp_path), loaded=False) as server:
+        health = server.request("GET", "/health")
+        assert health == (503, {"status": "loading"})
+        status, body = server.request("POST", "/v1/chat/completions", LONG)
+        assert status == 503
+        assert body["error"]["code"] == "model_loading"
+        assert "Ready:" not in server.output()
+
+
+def test_readiness_is_printed_after_the_address(server):
+    wait_for(lambda: "Ready: " in server.output(), "readiness printed")
+    text = server.output()
+    assert text.index("Listening on http://") < text.index("Ready: ")
 
 
 def test_sigterm_lets_a_stream_end():
