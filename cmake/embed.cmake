@@ -32,7 +32,10 @@ function(afterglow_embed_yaml target symbol yaml)
   execute_process(COMMAND ${AFTERGLOW_PYTHON_PROGRAM} -c "import yaml"
                   RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(failed)
-    message(FATAL_ERROR "${AFTERGLOW_PYTHON_PROGRAM} has no PyYAML, which turns "
+    set(python ${AFTERGLOW_PYTHON_PROGRAM})
+    # Else the next try would not look for another one.
+    unset(AFTERGLOW_PYTHON_PROGRAM CACHE)
+    message(FATAL_ERROR "${python} has no PyYAML, which turns "
                         "${yaml} into JSON; type: scripts/setup.sh build")
   endif()
   cmake_path(GET yaml STEM name)
