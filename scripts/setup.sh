@@ -112,9 +112,9 @@ page_tools() {
       fail "no npm; install Node.js 18 or newer, then try again"
     install_packages nodejs npm
   fi
-  node -e 'process.exit(parseInt(process.versions.node) < 18)' ||
-    fail "node $(node --version 2>/dev/null) is too old; install Node.js 18 or" \
-      "newer, then try again"
+  node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' ||
+    fail "node $(node --version) is too old: the tools that check web/ need" \
+      "Node.js 18 or newer; install it, then try again"
   npm --prefix web ls --silent >/dev/null 2>&1 && return
   say "Installing the tools that check web/"
   npm --prefix web ci --silent --no-audit --no-fund ||
