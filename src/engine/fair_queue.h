@@ -29,6 +29,7 @@ class FairQueue {
   /// wait have to wait on. running(client) is how many of a client run.
   template <class Running, class Accept>
   std::optional<Item> take(const Running& running, const Accept& accept) {
+    forget_absent(running);
     for (auto client : in_turn(running)) {
       std::deque<Item>& items = client->second.items;
       auto found = std::find_if(items.begin(), items.end(), accept);
@@ -38,9 +39,6 @@ class FairQueue {
       Item item = std::move(*found);
       items.erase(found);
       client->second.last_turn = ++turns_;
-      if (items.empty()) {
-        clients_.erase(client);
-      }
       return item;
     }
     return std::nullopt;
@@ -61,9 +59,6 @@ class FairQueue {
     for (auto& [name, client] : clients_) {
       std::erase_if(client.items, condition);
     }
-    std::erase_if(clients_, [](const auto& entry) {
-      return entry.second.items.empty();
-    });
   }
 
  private:
@@ -72,6 +67,15 @@ class FairQueue {
     std::uint64_t last_turn = 0;
   };
   using Clients = std::map<std::string, Client>;
+
+  /// Of one who has something running it is remembered when his last turn was:
+  /// else he could come back first each time that one of his has begun.
+  template <class Running>
+  void forget_absent(const Running& running) {
+    std::erase_if(clients_, [&](const auto& entry) {
+      return entry.second.items.empty() && running(entry.first) == 0;
+    });
+  }
 
   template <class Running>
   std::vector<typename Clients::iterator> in_turn(const Running& running) {
@@ -82,7 +86,10 @@ class FairQueue {
     };
     std::vector<Place> places;
     for (auto at = clients_.begin(); at != clients_.end(); ++at) {
-      places.push_back({running(at->first), at->second.last_turn, at});
+      if (!at->second.items.empty()) {
+        const auto count = static_cast<std::size_t>(running(at->first));
+        places.push_back({count, at->second.last_turn, at});
+      }
     }
     std::stable_sort(
         places.begin(),

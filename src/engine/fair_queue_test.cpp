@@ -43,6 +43,32 @@ TEST(FairQueue, OneWhoComesLateIsNotBehindAllOfAnother) {
   EXPECT_EQ(queue.take(none, [](int) { return true; }), 100);
 }
 
+TEST(FairQueue, WhoKeepsJustOneWaitingTakesTurnsToo) {
+  // One place. Whoever gets it sends another one at once, so that "a" has one
+  // that runs and one that waits, or none that runs and one that waits.
+  Queue queue;
+  std::string runs;
+  auto running = [&](const std::string& client) {
+    return client == runs ? 1 : 0;
+  };
+  queue.push("a", 1);
+  queue.push("b", 2);
+  queue.push("b", 2);
+  int places[3] = {};
+  for (int i = 0; i < 20; ++i) {
+    runs.clear();  // it has ended
+    const auto item = queue.take(running, [](int) { return true; });
+    ASSERT_TRUE(item.has_value());
+    ++places[*item];
+    runs = *item == 1 ? "a" : "b";
+    // Others look for a place in vain while it runs.
+    EXPECT_EQ(queue.take(running, [](int) { return false; }), std::nullopt);
+    queue.push(runs, *item);
+  }
+  EXPECT_EQ(places[1], 10);
+  EXPECT_EQ(places[2], 10);
+}
+
 TEST(FairQueue, WhoHasTheFewestRunningGoesFirst) {
   Queue queue;
   queue.push("a", 1);

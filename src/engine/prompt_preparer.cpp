@@ -125,6 +125,26 @@ Result<std::string> PromptPreparer::render(const ChatInput& chat) const {
   return rendered;
 }
 
+// Messages may hold the marks of reasoning as well; what counts is how the
+// template begins the answer: what it says only when asked to begin one.
+AnswerPart PromptPreparer::begins(
+    const ChatInput& chat, std::string_view rendered
+) const {
+  if (!format_.reasoning ||
+      rendered.find(format_.reasoning->start) == rendered.npos) {
+    return format_.begins_after({});
+  }
+  Result<std::string> messages =
+      chat_->render(chat.messages, chat.tools, false, chat.variables);
+  if (!messages.ok()) {
+    return format_.begins_after(rendered);
+  }
+  auto end = std::mismatch(
+      messages->begin(), messages->end(), rendered.begin(), rendered.end()
+  );
+  return format_.begins_after({end.second, rendered.end()});
+}
+
 Result<PreparedPrompt> PromptPreparer::chat(const ChatInput& chat) const {
   Result<std::string> rendered = render(chat);
   if (!rendered.ok()) {
@@ -135,7 +155,7 @@ Result<PreparedPrompt> PromptPreparer::chat(const ChatInput& chat) const {
   }
   Result<PreparedPrompt> prepared = encode_rendered(*rendered);
   if (prepared.ok()) {
-    prepared->begins = format_.begins_after(*rendered);
+    prepared->begins = begins(chat, *rendered);
     Result<Json> messages = parse_messages(chat.messages);
     mark_system_prompt(*messages, chat.tools, chat.variables, *prepared);
   }

@@ -44,6 +44,8 @@ class PromptPreparer {
   /// Whether the template says the same without the tools.
   bool leaves_tools_out(const ChatInput& chat, const std::string& rendered)
       const;
+  /// What the answer to a rendered chat begins with.
+  AnswerPart begins(const ChatInput& chat, std::string_view rendered) const;
   /// Adds the boundary of a system prompt that the messages begin with.
   void mark_system_prompt(
       const nlohmann::ordered_json& messages,

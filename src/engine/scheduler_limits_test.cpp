@@ -238,14 +238,53 @@ TEST(SchedulerLimits, AStepThatDoesNotEndIsNoHealth) {
   EXPECT_TRUE(bench.scheduler_.health().ok());
 }
 
-TEST(SchedulerLimits, WhenToTryAgainIsEstimatedFromWhatEnded) {
+TEST(SchedulerLimits, WhenToTryAgainIsAsLongAsNothingHasEnded) {
   Bench bench;
-  EXPECT_EQ(bench.scheduler_.retry_after(), std::chrono::seconds(1));
+  Gate gate;
+  bench.runner_.before_step = [&](auto) -> Status {
+    gate.hold();
+    return {};
+  };
   bench.run();
-  bench.ask({1, 2, 3}, 1);
-  bench.ask({1, 2, 3}, 1);
-  ASSERT_TRUE(bench.wait_idle());
+  auto sink = std::make_shared<Collector>();
+  ASSERT_TRUE(bench.submit({1, 2, 3}, 2, sink).ok());
+  gate.wait();
   EXPECT_EQ(bench.scheduler_.retry_after(), std::chrono::seconds(1));
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (bench.scheduler_.retry_after() < std::chrono::seconds(2) &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_GE(bench.scheduler_.retry_after(), std::chrono::seconds(2));
+  gate.release();
+  ASSERT_TRUE(bench.wait_idle());
+  // So long it took to end, and so long it may take again.
+  EXPECT_GE(bench.scheduler_.retry_after(), std::chrono::seconds(2));
+}
+
+TEST(SchedulerLimits, OneClientLeavesPlacesForOthers) {
+  SchedulerOptions options;
+  options.queue_limit = 6;
+  options.decode_concurrency = 2;
+  Bench bench(options);
+  auto ask = [&](const std::string& client) {
+    GenerationRequest request;
+    request.prompt = {1, 2, 3};
+    request.max_tokens = 1;
+    request.client = client;
+    request.sink = std::make_shared<Collector>();
+    return bench.scheduler_.submit(std::move(request));
+  };
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(ask("greedy").ok());
+  }
+  auto refused = ask("greedy");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kOverloaded);
+  EXPECT_NE(refused.error().message.find("this client"), std::string::npos);
+  EXPECT_TRUE(ask("other").ok());
+  EXPECT_TRUE(ask("other").ok());
+  EXPECT_FALSE(ask("third").ok());
 }
 
 }  // namespace

@@ -34,9 +34,10 @@ void Answer::on(std::size_t choice, Event&& event) {
 void Answer::fail(const ApiError& error) {
   if (done_) return;
   done_ = true;
-  failed_ = true;
+  error_ = error;
   if (!head_sent_) {
     output_ = error_output(error);
+    output_.head->headers.emplace_back("X-Request-Id", identity_.id);
     return;
   }
   output_.body += "data: " + to_json(error) + "\n\n";

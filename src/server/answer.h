@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,9 +44,10 @@ class Answer {
   }
   bool done() const { return done_; }
 
-  bool failed() const { return failed_; }
+  /// Why it failed; nothing when it did not.
+  const std::optional<ApiError>& error() const { return error_; }
 
-  // For the log. Requires: done(), not failed().
+  // For the log. Requires: done(), no error().
   /// The first choice's.
   const std::string& finish_reason() const;
   /// Of all choices: of a prompt's reading, what its first choice tells;
@@ -80,7 +82,7 @@ class Answer {
   Output output_;
   bool head_sent_ = false;
   bool done_ = false;
-  bool failed_ = false;
+  std::optional<ApiError> error_;
 };
 
 }  // namespace afterglow

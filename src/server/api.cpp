@@ -186,7 +186,9 @@ std::unique_ptr<Exchange> Api::generate(
   RequestOwner owner;
   owner.cache_namespace =
       view.engine->cache_namespace(key, completion.cache_key);
-  owner.client = key.empty() ? address_of(request.client) : key;
+  owner.client = options_.clients_by_key && !key.empty()
+                     ? key
+                     : address_of(request.client);
   return make_generation(
       *view.engine, prepare_workers_, std::move(completion), std::move(owner)
   );

@@ -22,6 +22,9 @@ struct ApiOptions {
   JsonLimits json;
   std::chrono::milliseconds flush_deadline{30'000};
   int prepare_threads = 2;
+  /// Whether the keys that clients show tell who they are. Else, since nobody
+  /// looks at them, their addresses do.
+  bool clients_by_key = false;
 };
 
 /// The endpoints of docs/http-api.md: one table of routes, each a request to

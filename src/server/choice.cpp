@@ -62,8 +62,6 @@ void Choice::take_in(std::vector<AnswerEvent> events) {
       case AnswerEvent::Kind::kReasoning:
         delta_.reasoning += event.text;
         break;
-      case AnswerEvent::Kind::kToolCallBegun:
-        break;
       case AnswerEvent::Kind::kToolCalls:
         for (ToolCall& call : event.calls) {
           if (has_its_call_) break;

@@ -145,6 +145,7 @@ TEST_F(ChoicesApiTest, OneThatFailsEndsAllOthers) {
   const auto response =
       post(kChat, chat_body({{"n", 3}, {"seed", 3}, {"max_tokens", 1000000}}));
   EXPECT_EQ(response.status, 500);
+  EXPECT_NE(response.head.find("X-Request-Id: chatcmpl-"), std::string::npos);
   EXPECT_TRUE(engine_.wait_idle());
 }
 
@@ -174,6 +175,40 @@ TEST_F(ChoicesApiTest, AFullQueueSaysWhenToTryAgain) {
   const auto response = post(kChat, chat_body({{"n", 2}}));
   EXPECT_EQ(response.status, 429);
   EXPECT_NE(response.head.find("Retry-After: 9"), std::string::npos);
+}
+
+TEST_F(ChoicesApiTest, LogprobsThatWouldFillTheMemoryAreRefused) {
+  ready();
+  json body = chat_body(
+      {{"n", 8}, {"top_logprobs", 20}, {"max_tokens", 3000}, {"seed", 0}}
+  );
+  const auto refused = post(kChat, body);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(json::parse(refused.body)["error"]["param"], "logprobs");
+  body["stream"] = true;  // nothing waits
+  EXPECT_EQ(post(kChat, body).status, 200);
+}
+
+TEST_F(ChoicesApiTest, ARefusalInTheMiddleEndsThoseThatBegan) {
+  script_.endless = true;
+  ready();
+  engine_.refuse_after = 2;
+  const auto response =
+      post(kChat, chat_body({{"n", 4}, {"max_tokens", 1000000}}));
+  EXPECT_EQ(response.status, 429);
+  EXPECT_TRUE(engine_.wait_idle());
+}
+
+TEST_F(ChoicesApiTest, AClientThatLeavesEndsAllItsChoices) {
+  script_.endless = true;
+  ready();
+  {
+    testing::TestClient client(server_->port());
+    client.post(kChat, chat_body({{"n", 3}, {"max_tokens", 1000000}}).dump());
+    EXPECT_TRUE(engine_.wait_running(3));
+  }
+  EXPECT_TRUE(engine_.wait_idle());
+  EXPECT_EQ(engine_.cancels(), 3U);
 }
 
 TEST_F(ChoicesApiTest, ToolCallsAreStreamedAsDeltas) {

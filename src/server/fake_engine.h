@@ -157,6 +157,9 @@ class FakeEngine : public Engine {
     }
     const std::lock_guard lock(mutex_);
     if (refusal) return *refusal;
+    if (refuse_after && submitted_++ >= *refuse_after) {
+      return Error{Code::kOverloaded, "[engine.submit] no more"};
+    }
     const RequestId id = next_id_++;
     Script script = scripter_(request);
     remember(request);
@@ -259,7 +262,8 @@ class FakeEngine : public Engine {
   // Set before requests come.
   AnswerFormat format;
   std::optional<Error> refusal;
-  std::optional<Error> failure;  // what health() tells
+  std::optional<std::size_t> refuse_after;  // so many requests
+  std::optional<Error> failure;             // what health() tells
   std::chrono::seconds wait_before_retry{1};
   std::optional<CacheNamespaces> namespaces;
   EngineCounters counters;
@@ -386,6 +390,7 @@ class FakeEngine : public Engine {
   std::condition_variable count_changed_;
   bool stopping_ = false;
   RequestId next_id_ = 1;
+  std::size_t submitted_ = 0;
   std::map<RequestId, Active> active_;
   std::map<RequestId, FinishReason> cancelled_;
   std::vector<std::string> flushed_;

@@ -181,9 +181,29 @@ class Mailbox::Sink : public EventSink {
   const std::size_t choice_;
 };
 
+/// What may be said of an answer's tokens before any of it is sent: a whole
+/// answer waits in memory for its last choice.
+std::optional<ApiError> too_many_logprobs(
+    const CompletionRequest& request, std::size_t answer_tokens
+) {
+  constexpr std::size_t kMost = 1 << 18;  // about 100 bytes of JSON each
+  if (request.stream || !request.logprobs) return std::nullopt;
+  const std::size_t count = answer_tokens * (request.top_logprobs + 1);
+  if (count <= kMost) return std::nullopt;
+  return invalid_field(
+      "logprobs",
+      "up to " + std::to_string(count) +
+          " logprobs could come in one answer, and at most " +
+          std::to_string(kMost) +
+          " may; stream it, or lower n, max_tokens or top_logprobs",
+      "too_many_logprobs"
+  );
+}
+
 /// Nothing after a failure.
 std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all() {
   std::vector<PreparedPrompt> prompts;
+  std::size_t answer_tokens = 0;
   const std::size_t context = engine_.info().context_length;
   for (const AnyPrompt& given : request_.prompts) {
     auto prompt = prepare(engine_, given);
@@ -202,7 +222,13 @@ std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all() {
       ));
       return std::nullopt;
     }
+    answer_tokens +=
+        request_.n * std::min(request_.max_tokens, context - length);
     prompts.push_back(*std::move(prompt));
+  }
+  if (auto error = too_many_logprobs(request_, answer_tokens)) {
+    fail(*std::move(error));
+    return std::nullopt;
   }
   return prompts;
 }
@@ -316,15 +342,16 @@ class Generation : public Exchange {
     }
     if (!answer_) return {};
     for (auto& [choice, event] : mail.events) {
-      if (const auto* failed = std::get_if<Failed>(&event)) {
-        failure_ = failed->error.message;
-      }
       answer_->on(choice, std::move(event));
     }
     if (answer_->done()) {
       done_ = true;
-      if (answer_->failed()) mailbox_->cancel_all();
-      log();
+      if (answer_->error()) {
+        mailbox_->cancel_all();
+        log(*answer_->error());
+      } else {
+        log();
+      }
     } else {
       cancel_stopped();
     }
@@ -340,21 +367,12 @@ class Generation : public Exchange {
       last_ = answer_->take_output();
     } else {
       last_ = error_output(error);
+      last_.head->headers.emplace_back("X-Request-Id", mailbox_->id());
     }
-    if (last_.head) name(*last_.head);
     log(error);
   }
 
  private:
-  void name(ResponseHead& head) const {
-    const auto named = [](const auto& header) {
-      return header.first == "X-Request-Id";
-    };
-    if (std::ranges::none_of(head.headers, named)) {
-      head.headers.emplace_back("X-Request-Id", mailbox_->id());
-    }
-  }
-
   void cancel_stopped() {
     for (std::size_t i = 0; i < cancelled_.size(); ++i) {
       if (cancelled_[i] || !answer_->stopped(i)) continue;
@@ -378,14 +396,6 @@ class Generation : public Exchange {
   }
 
   void log() const {
-    if (answer_->failed()) {
-      spdlog::warn(
-          "request id={} finish=error error={}",
-          mailbox_->id(),
-          log_value(failure_)
-      );
-      return;
-    }
     const Timings timings = answer_->timings();
     spdlog::info(
         "request id={} choices={} finish={} prompt_n={} cache_ram_n={} "
@@ -410,8 +420,7 @@ class Generation : public Exchange {
   std::unique_ptr<Answer> answer_;
   std::vector<bool> cancelled_;  // choices
   bool done_ = false;
-  std::string failure_;  // of the engine
-  Output last_;          // of a failure
+  Output last_;  // of a failure
 };
 
 }  // namespace

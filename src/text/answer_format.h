@@ -45,7 +45,8 @@ struct AnswerFormat {
   std::vector<AnswerMark> marks() const;
 
   /// Where the answer to a rendered prompt begins: inside of reasoning when
-  /// the prompt opens it and does not close it.
+  /// the prompt opens it and does not close it. Give only what the template
+  /// put behind the messages: these may speak of marks, too.
   AnswerPart begins_after(std::string_view prompt) const;
 };
 

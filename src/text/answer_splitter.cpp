@@ -45,9 +45,6 @@ std::vector<AnswerEvent> AnswerSplitter::push(std::string_view piece) {
       end_call(mark.text, events);
     }
     enter(mark.then);
-    if (now_ == kToolCall) {
-      events.push_back({.kind = Kind::kToolCallBegun});
-    }
   }
 }
 
@@ -91,7 +88,6 @@ void AnswerSplitter::end_call(
   const auto text = std::exchange(call_text_, {});
   auto parsed = format_->parse(text, schemas_);
   if (parsed) {
-    calls_ += parsed->size();
     events.push_back({.kind = Kind::kToolCalls, .calls = *std::move(parsed)});
     return;
   }

@@ -15,7 +15,6 @@ struct AnswerEvent {
   enum class Kind {
     kContent,          // text to show
     kReasoning,        // text of the model's thinking
-    kToolCallBegun,    // a call's first mark was met; nothing else is known yet
     kToolCalls,        // a call's text is complete: it holds `calls`
     kToolCallsFailed,  // a call's text is complete, but cannot be read
   };
@@ -58,10 +57,6 @@ class AnswerSplitter {
   /// without its end mark is complete now. Nothing may be pushed after.
   std::vector<AnswerEvent> finish();
 
-  /// Calls given out so far. With any, an answer that the model ended itself
-  /// has the finish reason "tool_calls" (mlx_lm says so for failed ones too).
-  std::size_t calls() const { return calls_; }
-
  private:
   struct Part {
     std::vector<AnswerMark> marks;
@@ -81,7 +76,6 @@ class AnswerSplitter {
   AnswerPart now_;
   StopMatcher matcher_{{}};
   std::string call_text_;
-  std::size_t calls_ = 0;
 };
 
 }  // namespace afterglow

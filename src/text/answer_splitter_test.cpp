@@ -39,12 +39,13 @@ void join(Events& all, Events more) {
   }
 }
 
-struct Played {
-  Events events;
-  std::size_t calls;
-};
+std::size_t count_calls(const Events& events) {
+  std::size_t count = 0;
+  for (const auto& event : events) count += event.calls.size();
+  return count;
+}
 
-Played play(
+Events play(
     const AnswerFormat& format,
     AnswerPart begins,
     const std::vector<std::string>& pieces
@@ -52,13 +53,12 @@ Played play(
   static const auto schemas =
       ToolSchemas::parse(golden("tool_calls.json")["tools"].dump());
   AnswerSplitter splitter(format, *schemas, begins);
-  Played played;
+  Events events;
   for (const auto& piece : pieces) {
-    join(played.events, splitter.push(piece));
+    join(events, splitter.push(piece));
   }
-  join(played.events, splitter.finish());
-  played.calls = splitter.calls();
-  return played;
+  join(events, splitter.finish());
+  return events;
 }
 
 std::vector<std::string> cut(const std::string& text, std::mt19937& random) {
@@ -134,7 +134,7 @@ TEST(AnswerSplitter, TakesAnswersApartAsMlxLmsServerDoes) {
     const std::string text = entry["text"];
     const auto played =
         play(format_of(entry), part_of(entry["begins"]), {text});
-    const auto said = said_in(played.events);
+    const auto said = said_in(played);
     EXPECT_EQ(said.content, entry["content"].get<std::string>()) << text;
     EXPECT_EQ(said.reasoning, entry["reasoning"].get<std::string>()) << text;
     Json wanted = Json::array();
@@ -145,7 +145,7 @@ TEST(AnswerSplitter, TakesAnswersApartAsMlxLmsServerDoes) {
       calls += good ? result["calls"].size() : 0;
     }
     EXPECT_EQ(said.results, wanted) << text;
-    EXPECT_EQ(played.calls, calls) << text;
+    EXPECT_EQ(count_calls(played), calls) << text;
   }
   EXPECT_GE(all["answers"].size(), 20U);
 }
@@ -158,10 +158,10 @@ TEST(AnswerSplitter, EventsDoNotDependOnHowTheAnswerIsCut) {
     const std::string text = entry["text"];
     const auto format = format_of(entry);
     const auto begins = part_of(entry["begins"]);
-    const auto whole = play(format, begins, {text}).events;
+    const auto whole = play(format, begins, {text});
     for (int round = 0; round < 20; ++round) {
       const auto pieces = cut(text, random);
-      EXPECT_EQ(play(format, begins, pieces).events, whole)
+      EXPECT_EQ(play(format, begins, pieces), whole)
           << "seed " << kSeed << " round " << round << ": " << text;
     }
   }
@@ -196,8 +196,8 @@ TEST(AnswerSplitter, AnswersMadeOfPartsOfMarksAreCutAlike) {
     }
     const auto begins =
         random() % 2 ? AnswerPart::kContent : AnswerPart::kReasoning;
-    const auto whole = play(format, begins, {text}).events;
-    EXPECT_EQ(play(format, begins, cut(text, random)).events, whole)
+    const auto whole = play(format, begins, {text});
+    EXPECT_EQ(play(format, begins, cut(text, random)), whole)
         << "seed " << kSeed << " round " << round << ": " << text;
     for (const auto& event : whole) {
       if (event.kind == Kind::kContent) {
@@ -235,13 +235,10 @@ TEST(AnswerSplitter, ACallBeginsAtItsMarkAndEndsAtItsMark) {
   AnswerSplitter splitter(thinking_json(), {}, AnswerPart::kReasoning);
   EXPECT_EQ(
       splitter.push("so<tool_call>"),
-      (Events{
-          {.kind = Kind::kReasoning, .text = "so"},
-          {.kind = Kind::kToolCallBegun}})
+      (Events{{.kind = Kind::kReasoning, .text = "so"}})
   );
   EXPECT_EQ(splitter.push(R"({"name": "f", "arguments": {"a":)"), Events{});
   EXPECT_EQ(splitter.push(R"( "<think>"}}</tool_call)"), Events{});
-  EXPECT_EQ(splitter.calls(), 0U);
   const ToolCall call{.name = "f", .arguments = R"({"a": "<think>"})"};
   EXPECT_EQ(
       splitter.push("> x"),
@@ -249,7 +246,6 @@ TEST(AnswerSplitter, ACallBeginsAtItsMarkAndEndsAtItsMark) {
           {.kind = Kind::kToolCalls, .calls = {call}},
           {.kind = Kind::kContent, .text = " x"}})
   );
-  EXPECT_EQ(splitter.calls(), 1U);
   EXPECT_EQ(splitter.finish(), Events{});
 }
 
@@ -266,9 +262,9 @@ TEST(AnswerSplitter, ABrokenCallIsGivenOutAsItWasWritten) {
         "<tool_call></tool_call>",
         "<tool_call>x</tool_ca"}) {
     const auto played = play(thinking_json(), AnswerPart::kContent, {text});
-    ASSERT_EQ(played.events.size(), 2U) << text;
-    EXPECT_EQ(failed(played.events), text);
-    EXPECT_EQ(played.calls, 0U);
+    ASSERT_EQ(played.size(), 1U) << text;
+    EXPECT_EQ(failed(played), text);
+    EXPECT_EQ(count_calls(played), 0U);
   }
 }
 
@@ -276,8 +272,8 @@ TEST(AnswerSplitter, NoCallIsMadeUpWhenTheAnswerEndsAtItsMark) {
   AnswerFormat format;
   format.tool_calls = find_tool_call_format("glm47");
   const auto played = play(format, AnswerPart::kContent, {"<tool_call>"});
-  EXPECT_EQ(played.events.back().kind, Kind::kToolCallsFailed);
-  EXPECT_EQ(played.calls, 0U);
+  EXPECT_EQ(played.back().kind, Kind::kToolCallsFailed);
+  EXPECT_EQ(count_calls(played), 0U);
 }
 
 TEST(AnswerSplitter, WithoutAFormatOfCallsTheirTextIsContent) {
@@ -285,7 +281,7 @@ TEST(AnswerSplitter, WithoutAFormatOfCallsTheirTextIsContent) {
   format.tool_calls = nullptr;
   const std::string text = "<tool_call>{}</tool_call>";
   EXPECT_EQ(
-      play(format, AnswerPart::kContent, {text}).events,
+      play(format, AnswerPart::kContent, {text}),
       (Events{{.kind = Kind::kContent, .text = text}})
   );
   format = *infer_answer_format("", vocabulary(Json::array()), "muse_spark");
@@ -294,7 +290,7 @@ TEST(AnswerSplitter, WithoutAFormatOfCallsTheirTextIsContent) {
       "to=user<|message|>a<atem:function_calls><|eom|><atem:function_calls>"
       "to=user<|message|>b";
   EXPECT_EQ(
-      play(format, AnswerPart::kHeader, {muse}).events,
+      play(format, AnswerPart::kHeader, {muse}),
       (Events{{.kind = Kind::kContent, .text = "a<atem:function_calls>b"}})
   );
 }
