@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <functional>
 #include <future>
 #include <new>
 #include <optional>
@@ -113,10 +114,18 @@ class LoadedEngine : public Engine {
     std::promise<Status> ready;
     std::future<Status> outcome = ready.get_future();
     thread_ = std::thread([this, &ready] {
+      bool told = false;  // then ready is no more
+      auto tell = [&](Status status) {
+        told = true;
+        ready.set_value(std::move(status));
+      };
       try {
-        generate(ready);
+        generate(tell);
       } catch (const std::bad_alloc&) {
-        ready.set_value(Error{
+        if (told) {
+          throw;
+        }
+        tell(Error{
             Code::kExhausted,
             "[engine.load] the system has no memory for the model"});
       }
@@ -249,22 +258,23 @@ class LoadedEngine : public Engine {
 
  private:
   // The generation thread: whatever the backend owns lives and dies here.
-  void generate(std::promise<Status>& ready) {
+  // tell: called once, when it is loaded or cannot be.
+  void generate(const std::function<void(Status)>& tell) {
     ThreadPool pool(thread_count(options_.threads));
     Result<std::unique_ptr<Ops>> ops = make_ops(options_, pool);
     if (!ops.ok()) {
-      ready.set_value(ops.error());
+      tell(ops.error());
       return;
     }
     Result<LoadedModel> model = load_model(options_.model, **ops);
     if (!model.ok()) {
-      ready.set_value(model.error());
+      tell(model.error());
       return;
     }
     ModelRunner runner(**ops, *model);
     Status opened = open(runner, **ops, *model);
     bool ok = opened.ok();
-    ready.set_value(std::move(opened));
+    tell(std::move(opened));
     if (ok) {
       scheduler_->run();
     }
