@@ -24,7 +24,7 @@ class FakeRunner : public Runner {
   std::size_t context_length() const override { return 8192; }
   PagePool& pool() override { return pool_; }
   std::unique_ptr<KvState> new_kv() override {
-    return std::make_unique<Kv>(pool_);
+    return std::make_unique<Kv>(*this);
   }
 
   Status step(std::span<const StepItem> items, const std::atomic<bool>& cancel)
@@ -70,14 +70,20 @@ class FakeRunner : public Runner {
   /// Called before each step on the generation thread; may fail it.
   std::function<Status(std::span<const StepItem>)> before_step;
   std::atomic<std::size_t> computed_tokens{0};
+  /// Called before a KV takes pages over and before it freezes one; may throw.
+  std::function<void()> before_restore;
+  std::function<void()> before_seal;
 
  private:
   class Kv : public KvState {
    public:
-    explicit Kv(PagePool& pool) : pool_(pool) {}
+    explicit Kv(FakeRunner& runner) : runner_(runner), pool_(runner.pool_) {}
 
     std::size_t length() const override { return length_; }
     void restore(std::span<const PagePtr> pages, std::size_t tokens) override {
+      if (runner_.before_restore) {
+        runner_.before_restore();
+      }
       CHECK(length_ == 0);
       CHECK(pages.size() == pages_for(tokens));
       for (const PagePtr& page : pages) {
@@ -86,6 +92,9 @@ class FakeRunner : public Runner {
       length_ = tokens;
     }
     PagePtr seal(std::size_t index) override {
+      if (runner_.before_seal) {
+        runner_.before_seal();
+      }
       CHECK(index * kPageTokens < length_);
       pages_[index].writable = nullptr;
       return pages_[index].page;
@@ -137,6 +146,7 @@ class FakeRunner : public Runner {
       return {std::move(page), writable};
     }
 
+    FakeRunner& runner_;
     PagePool& pool_;
     std::size_t length_ = 0;
     std::vector<Held> pages_;

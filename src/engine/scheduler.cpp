@@ -67,10 +67,7 @@ Status Scheduler::check(const GenerationRequest& request) const {
 
 // What could not even run alone is refused before anybody waits for it.
 Status Scheduler::check_memory(const GenerationRequest& request) const {
-  std::uint64_t tokens = request.prompt.size() + request.max_tokens;
-  std::uint64_t pages = pages_for(tokens);
-  std::uint64_t needed = pages * page_bytes_ + options_.request_bytes +
-                         (tokens + request.prompt.size()) * sizeof(Token);
+  std::uint64_t needed = most_bytes(request, 0);
   if (needed <= options_.memory_limit_bytes) {
     return {};
   }
@@ -84,6 +81,31 @@ Status Scheduler::check_memory(const GenerationRequest& request) const {
           "leaves " +
           std::to_string(options_.memory_limit_bytes) +
           "; shorten them, or raise the limit"};
+}
+
+// Requires: mutex_ is held.
+Status Scheduler::check_place(const std::string& client) const {
+  const std::size_t places = options_.queue_limit + options_.decode_concurrency;
+  auto refused = [](std::size_t count, const std::string& whose) {
+    return Error{
+        Code::kOverloaded,
+        std::to_string(count) + whose +
+            " requests are running or waiting; try again later"};
+  };
+  if (live_.size() >= places) {
+    return refused(live_.size(), "");
+  }
+  auto own = static_cast<std::size_t>(std::count_if(
+      live_.begin(),
+      live_.end(),
+      [&](const auto& entry) {
+        return entry.second->request().client == client;
+      }
+  ));
+  if (!client.empty() && own >= places - places / 4) {
+    return refused(own, " of this client's");
+  }
+  return {};
 }
 
 Result<RequestId> Scheduler::submit(GenerationRequest request) {
@@ -103,11 +125,11 @@ Result<RequestId> Scheduler::submit(GenerationRequest request) {
   if (closed_) {
     return Error{Code::kUnavailable, "the server is shutting down"};
   }
-  if (live_.size() >= options_.queue_limit + options_.decode_concurrency) {
-    return Error{
-        Code::kOverloaded,
-        std::to_string(live_.size()) +
-            " requests are running or waiting; try again later"};
+  if (Status place = check_place(request.client); !place.ok()) {
+    return place.error();
+  }
+  if (live_.empty()) {
+    last_end_ = Clock::now();  // idle time says nothing of how long ends take
   }
   RequestId id = ++last_id_;
   BlockId root = root_of(request.cache_namespace);
@@ -220,7 +242,7 @@ Status Scheduler::health() const {
 std::chrono::seconds Scheduler::retry_after() const {
   std::lock_guard lock(mutex_);
   double wait = seconds_between_ends_;
-  if (last_end_ != Clock::time_point{}) {
+  if (!live_.empty()) {
     std::chrono::duration<double> since = Clock::now() - last_end_;
     wait = std::max(wait, since.count());
   }
@@ -254,27 +276,40 @@ void Scheduler::run() {
 }
 
 // What threw may have left anything behind, so nothing of it is kept. All are
-// told, now and later: nobody waits for a thread that is no more.
-void Scheduler::die(const std::string& why) {
-  std::string death = "the generation thread has ended: " + why;
-  spdlog::critical("[engine.run] {}", death);
-  std::vector<SequencePtr> left;
+// told, now and later: nobody waits for a thread that is no more. It may be
+// for want of memory that this is called, so nothing here relies on any.
+void Scheduler::die(const char* why) {
   std::vector<std::function<void(Runner&)>> tasks;
   {
     std::lock_guard lock(mutex_);
-    death_ = death;
+    death_ = "out of memory";  // short enough to need none
+    try {
+      death_ = std::string("the generation thread has ended: ") + why;
+    } catch (const std::bad_alloc&) {
+      // It stays with the short one.
+    }
     closed_ = true;
     stopping_ = true;
     round_began_ = {};
     in_step_.clear();
     tasks.swap(tasks_);
-    for (const auto& [id, sequence] : live_) {
-      left.push_back(sequence);
-    }
     arrived_.clear();
   }
-  for (const SequencePtr& sequence : left) {
-    sequence->abandon({Code::kInternal, "[engine.run] " + death});
+  spdlog::critical("[engine.run] {}", death_);
+  auto any_left = [this] {
+    std::lock_guard lock(mutex_);
+    return live_.empty() ? nullptr : live_.begin()->second;
+  };
+  while (SequencePtr sequence = any_left()) {
+    try {
+      sequence->abandon({Code::kInternal, "[engine.run] " + death_});
+    } catch (const std::exception& error) {
+      spdlog::error(
+          "[engine.run] request id={} could not be told: {}",
+          sequence->id(),
+          error.what()
+      );
+    }
     ended(*sequence);
   }
   queue_.erase_if([](const Waiting&) { return true; });
@@ -346,7 +381,10 @@ void Scheduler::take_choices() {
       continue;  // it has ended
     }
     Timings before = sequence->timings();
-    bool over = sequence->accept(std::move(token));
+    bool over = true;
+    had_memory(*sequence, [&, &chosen = token] {
+      over = sequence->accept(std::move(chosen));
+    });
     count(before, sequence->timings());
     if (over) {
       drop(sequence);
@@ -365,7 +403,7 @@ void Scheduler::start_restored() {
     if (found != restoring_.end()) {
       SequencePtr sequence = std::move(found->second);
       restoring_.erase(found);
-      start(std::move(sequence), blocks, options_.min_match_tokens);
+      start(sequence, blocks, options_.min_match_tokens);
     }
   }
 }
@@ -375,7 +413,7 @@ void Scheduler::end_cancelled() {
     if (!sequence->cancelled()) {
       return false;
     }
-    sequence->finish(sequence->cancel_reason());
+    had_memory(*sequence, [&] { sequence->finish(sequence->cancel_reason()); });
     ended(*sequence);
     return true;
   };
@@ -417,11 +455,9 @@ void Scheduler::ended(const Sequence& sequence) {
   counters_.recomputed_tokens += sequence.recomputed();
   live_.erase(sequence.id());
   auto now = Clock::now();
-  if (last_end_ != Clock::time_point{}) {
-    std::chrono::duration<double> between = now - last_end_;
-    double& mean = seconds_between_ends_;
-    mean = mean == 0 ? between.count() : 0.75 * mean + 0.25 * between.count();
-  }
+  std::chrono::duration<double> between = now - last_end_;
+  double& mean = seconds_between_ends_;
+  mean = mean == 0 ? between.count() : 0.75 * mean + 0.25 * between.count();
   last_end_ = now;
   ++signals_;  // its place is free for one that waits
   if (live_.empty()) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,7 +134,11 @@ class Scheduler {
   };
 
   Status check(const GenerationRequest& request) const;
+  std::uint64_t most_bytes(const GenerationRequest& request, std::size_t shared)
+      const;
   Status check_memory(const GenerationRequest& request) const;
+  /// A client may take three quarters of the places, so that others find one.
+  Status check_place(const std::string& client) const;
 
   // The generation thread: the loop (scheduler.cpp), admission
   // (scheduler_admission.cpp) and steps (scheduler_steps.cpp).
@@ -144,6 +149,7 @@ class Scheduler {
   bool choose_next();
   std::uint64_t promised_bytes() const;
   std::uint64_t needed_by_next() const;
+  std::uint64_t taken_by_others();
   bool has_room_for_next();
   bool memory_comes_free() const;
   void refuse_next();
@@ -153,7 +159,10 @@ class Scheduler {
   void look_up_next();
   void enter_next();
   void start_restored();
-  void start(SequencePtr sequence, const Restored& restored, std::size_t least);
+  void start(
+      const SequencePtr& sequence, const Restored& restored, std::size_t least
+  );
+  void begin(Sequence& sequence, const Restored& restored, std::size_t least);
   // Who begins with whose KV (scheduler_sharing.cpp).
   std::optional<std::size_t> least_shared(
       const Sequence& from, const Sequence& to
@@ -164,6 +173,20 @@ class Scheduler {
   void borrow_for_next();
   void lend_to_waiting(Sequence& sequence);
 
+  // Does what may take memory on a sequence's behalf. False: the system had
+  // none, so it has failed, alone, and is over.
+  template <class Work>
+  static bool had_memory(Sequence& sequence, const Work& work) {
+    try {
+      work();
+      return true;
+    } catch (const std::bad_alloc&) {
+      sequence.abandon(
+          {Code::kExhausted, "[engine.memory] the system has no memory left"}
+      );
+      return false;
+    }
+  }
   void step();
   void rerun_alone(const std::vector<SequencePtr>& batch, const Error& error);
   void drop(const SequencePtr& sequence);
@@ -174,7 +197,7 @@ class Scheduler {
   void end_all();
   StepBatch next_batch();
   void publish_load();
-  void die(const std::string& why);
+  void die(const char* why);
 
   Runner& runner_;  // of the generation thread, which it may end with
   const std::size_t vocab_size_;
@@ -207,7 +230,7 @@ class Scheduler {
   EngineCounters counters_;
   std::string death_;                // why run() ended early; empty: it did not
   Clock::time_point round_began_{};  // none: there is nothing to do
-  Clock::time_point last_end_{};     // of a request
+  Clock::time_point last_end_{};     // of a request; or when idle time ended
   double seconds_between_ends_ = 0;  // smoothed; 0: not known
   std::uint64_t signals_ = 0;
   std::uint64_t seen_signals_ = 0;

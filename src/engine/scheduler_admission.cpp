@@ -83,8 +83,15 @@ bool Scheduler::choose_next() {
   }
   next_.emplace(Next{
       std::move(waiting->sequence), std::move(waiting->lent), {}, false});
-  borrow_for_next();
-  look_up_next();
+  const bool done = had_memory(*next_->sequence, [&] {
+    borrow_for_next();
+    look_up_next();
+  });
+  if (!done) {
+    ended(*next_->sequence);
+    next_.reset();
+    return choose_next();
+  }
   return true;
 }
 
@@ -139,36 +146,52 @@ std::uint64_t Scheduler::promised_bytes() const {
   return sum;
 }
 
-std::uint64_t Scheduler::needed_by_next() const {
-  const Sequence& sequence = *next_->sequence;
-  std::size_t pages = sequence.max_pages();
+// What a request takes at its longest when it shares so many tokens' pages.
+std::uint64_t Scheduler::most_bytes(
+    const GenerationRequest& request, std::size_t shared
+) const {
+  const std::size_t prompt = request.prompt.size();
+  std::uint64_t pages = pages_for(prompt + request.max_tokens);
   if (options_.kv_outside_pool) {
-    pages *= sequence.request().cache_store ? 2 : 1;
+    pages *= request.cache_store ? 2 : 1;
   } else {
     // What it shares is there already; a page shared in part is copied.
-    std::size_t shared =
-        std::max(next_->lent.restored.tokens, in_ram(next_->match).tokens);
-    const std::size_t most = sequence.request().prompt.size() - 1;
-    pages -= std::min(shared, most) / kPageTokens;
+    pages -= std::min(shared, prompt - 1) / kPageTokens;
   }
-  return pages * page_bytes_ + options_.request_bytes + sequence.token_bytes();
+  return pages * page_bytes_ + options_.request_bytes +
+         (2 * prompt + request.max_tokens) * sizeof(Token);
 }
 
-// Whether it fits at its longest, idle pages giving way first. All pages
-// count, whoever holds them: sequences, entries, the writer, callers.
-bool Scheduler::has_room_for_next() {
-  std::uint64_t others = needed_by_next() + promised_bytes();
+std::uint64_t Scheduler::needed_by_next() const {
+  return most_bytes(
+      next_->sequence->request(),
+      std::max(next_->lent.restored.tokens, in_ram(next_->match).tokens)
+  );
+}
+
+// All pages count, whoever holds them: sequences, entries, the writer, callers.
+std::uint64_t Scheduler::taken_by_others() {
+  std::uint64_t sum =
+      promised_bytes() + runner_.pool().live_pages() * page_bytes_;
   queue_.for_each([&](const Waiting& waiting) {
-    others += waiting.sequence->request().prompt.size() * sizeof(Token);
+    sum += waiting.sequence->request().prompt.size() * sizeof(Token);
   });
+  return sum;
+}
+
+// Whether it fits at its longest, idle pages giving way first.
+bool Scheduler::has_room_for_next() {
+  const std::uint64_t needed = needed_by_next();
   auto excess = [&] {
-    std::uint64_t total = others + runner_.pool().live_pages() * page_bytes_;
+    std::uint64_t total = needed + taken_by_others();
     return total - std::min(total, options_.memory_limit_bytes);
   };
-  if (excess() > 0) {
-    // Only what nobody else holds comes free by that.
-    cache_.shrink_ram(excess());
+  const std::uint64_t too_much = excess();
+  // Not for nothing: what is idle is all that may come free.
+  if (too_much == 0 || too_much > cache_.stats().ram_bytes) {
+    return too_much == 0;
   }
+  cache_.shrink_ram(too_much);
   return excess() == 0;
 }
 
@@ -191,12 +214,19 @@ void Scheduler::refuse_next() {
   if (lent) {
     return;  // looked at once more
   }
+  const std::uint64_t taken = taken_by_others();
+  const bool pages = runner_.pool().live_pages() > 0;
   next_->sequence->fail(
       {Code::kExhausted,
        "[engine.memory] the prompt and its answer need up to " +
-           std::to_string(needed_by_next()) +
-           " bytes of memory, and cache histories in use leave less of the "
-           "memory limit; let go of them, or raise it"}
+           std::to_string(needed_by_next()) + " bytes of memory, and " +
+           (pages ? "cache histories in use, pinned entries and " : "") +
+           "prompts that wait leave " +
+           std::to_string(
+               options_.memory_limit_bytes -
+               std::min(options_.memory_limit_bytes, taken)
+           ) +
+           " of the memory limit; let go of them, or raise it"}
   );
   ended(*next_->sequence);
   next_.reset();
@@ -207,13 +237,14 @@ void Scheduler::enter_next() {
   SequencePtr& sequence = next.sequence;
   if (next.lent.restored.tokens > 0) {
     sequence->set_root(next.lent.root);
-    start(std::move(sequence), next.lent.restored, 1);
+    start(sequence, next.lent.restored, 1);
     return;
   }
   if (!next.ask_store) {
-    start(std::move(sequence), in_ram(next.match), options_.min_match_tokens);
+    start(sequence, in_ram(next.match), options_.min_match_tokens);
     return;
   }
+  sequence->mark_restoring(in_ram(next.match).tokens);
   RequestId id = sequence->id();
   RestoreRequest restore;
   restore.root = sequence->root();
@@ -226,7 +257,6 @@ void Scheduler::enter_next() {
     ++signals_;
     wake_.notify_one();
   };
-  sequence->mark_restoring();
   restoring_.emplace(id, std::move(sequence));
   store_->restore(std::move(restore));
 }
@@ -235,10 +265,10 @@ void Scheduler::enter_next() {
 // where that is longer. The last prompt token is always computed: its logits
 // are needed.
 // It is not worth while for less than the least.
-void Scheduler::start(
-    SequencePtr sequence, const Restored& restored, std::size_t least
+void Scheduler::begin(
+    Sequence& sequence, const Restored& restored, std::size_t least
 ) {
-  const GenerationRequest& request = sequence->request();
+  const GenerationRequest& request = sequence.request();
   const std::size_t most = request.prompt.size() - 1;
   std::size_t reused = std::min(restored.tokens, most);
   if (reused < least) {
@@ -249,31 +279,40 @@ void Scheduler::start(
   if (given > reused) {
     own = from_history(*request.history, given);
     reused = given;
-    sequence->set_root(
+    sequence.set_root(
         request.history->origin.spec == options_.spec
             ? root_of(request.cache_namespace)
             : imported_root_
     );
   }
   if (request.return_history) {
-    sequence->keep_history(
+    sequence.keep_history(
         {options_.fingerprint,
-         sequence->root() == imported_root_ ? foreign_spec(options_.spec)
-                                            : options_.spec},
+         sequence.root() == imported_root_ ? foreign_spec(options_.spec)
+                                           : options_.spec},
         runner_.layout()
     );
   }
-  sequence->begin(runner_, cache_, own.path.empty() ? restored : own, reused);
+  sequence.begin(runner_, cache_, own.path.empty() ? restored : own, reused);
   unpriced_tokens_ += reused;
-  {
-    std::lock_guard lock(mutex_);
-    const Timings& timings = sequence->timings();
-    counters_.ram_prompt_tokens += timings.cache_ram_n;
-    counters_.disk_prompt_tokens += timings.cache_disk_n;
-    counters_.ram_hits += timings.cache_ram_n > 0 ? 1 : 0;
-    counters_.disk_hits += timings.cache_disk_n > 0 ? 1 : 0;
+  std::lock_guard lock(mutex_);
+  const Timings& timings = sequence.timings();
+  counters_.ram_prompt_tokens += timings.cache_ram_n;
+  counters_.disk_prompt_tokens += timings.cache_disk_n;
+  counters_.ram_hits += timings.cache_ram_n > 0 ? 1 : 0;
+  counters_.disk_hits += timings.cache_disk_n > 0 ? 1 : 0;
+}
+
+void Scheduler::start(
+    const SequencePtr& sequence, const Restored& restored, std::size_t least
+) {
+  const bool began = had_memory(*sequence, [&] {
+    begin(*sequence, restored, least);
+    running_.push_back(sequence);
+  });
+  if (!began) {
+    ended(*sequence);
   }
-  running_.push_back(std::move(sequence));
 }
 
 }  // namespace afterglow

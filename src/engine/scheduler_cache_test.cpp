@@ -389,5 +389,50 @@ TEST(SchedulerCache, EqualPromptsAtOnceCostOnePrefillWithAStoreToo) {
   EXPECT_LE(bench.runner_.computed_tokens, 303 + 2000 + 3 * tail + 4 * 3);
 }
 
+// One who shares with a leader that waits for the disk only what memory has
+// anyway goes on at once; who shares more waits with it.
+TEST(SchedulerCache, NobodyWaitsForADiskForWhatLiesInMemory) {
+  CacheBench bench;
+  ScriptedStore store;
+  const Tokens known = random_tokens(600, 1);
+  const Tokens prompt = known + random_tokens(900, 2);
+  std::mutex mutex;
+  std::vector<RestoreRequest> held;
+  std::vector<Tokens> asked;
+  std::promise<void> reached;
+  store.on_restore = [&](RestoreRequest request) {
+    std::lock_guard lock(mutex);
+    asked.push_back(request.prompt);
+    if (request.prompt == prompt) {
+      held.push_back(std::move(request));
+      reached.set_value();
+    } else {
+      request.done(in_ram(request.match));
+    }
+  };
+  bench.start(&store);
+  bench.ask(request_for(known));
+  auto leader = bench.submit(request_for(prompt));
+  reached.get_future().wait();
+  Tokens longer = prompt + Tokens{1, 2, 3};
+  auto follower = bench.submit(request_for(longer));
+  Tokens other = known + random_tokens(300, 3);
+  auto passing = bench.submit(request_for(other));
+  ASSERT_TRUE(passing->wait());
+  EXPECT_EQ(passing->tokens(), FakeRunner::answer(other, 4));
+  EXPECT_EQ(passing->finished()->timings.cache_n, 600u);
+  {
+    std::lock_guard lock(mutex);
+    EXPECT_EQ(asked, (std::vector<Tokens>{known, prompt, other}));
+    ASSERT_EQ(held.size(), 1u);
+    held[0].done(in_ram(held[0].match));
+  }
+  ASSERT_TRUE(leader->wait());
+  EXPECT_EQ(leader->tokens(), FakeRunner::answer(prompt, 4));
+  ASSERT_TRUE(follower->wait());
+  EXPECT_EQ(follower->tokens(), FakeRunner::answer(longer, 4));
+  EXPECT_EQ(follower->finished()->timings.cache_n, 1500u);
+}
+
 }  // namespace
 }  // namespace afterglow

@@ -68,7 +68,12 @@ bool Scheduler::must_wait(Waiting& waiting) const {
       return;
     }
     std::size_t shared = shared_tokens(other, sequence);
-    there = std::max(there, std::min(shared, other.prompt_read()));
+    // One that waits for the disk holds fast what the cache has of it.
+    const bool cached =
+        restoring_.contains(other.id()) && sequence.request().cache_read;
+    there = std::max(
+        there, std::min(shared, cached ? other.in_ram() : other.prompt_read())
+    );
     // One that does not read the cache may compute what lies there.
     if (other.prompt_read() < shared &&
         (other.request().cache_read || !sequence.request().cache_read)) {
@@ -109,13 +114,25 @@ void Scheduler::borrow_for_next() {
   }
 }
 
-// At once: it may end with this very step.
+// At once: it may end with this very step. To the rest of its group, too,
+// which may have found no place while it ran.
 void Scheduler::lend_to_waiting(Sequence& sequence) {
+  auto in_group = [&](const Waiting& waiting) {
+    const GenerationRequest& request = waiting.sequence->request();
+    return !waiting.awaits && waiting.lent.restored.tokens == 0 &&
+           request.share_group && !request.history &&
+           request.share_group == sequence.request().share_group;
+  };
   queue_.for_each([&](Waiting& waiting) {
-    if (waiting.awaits == sequence.id() &&
-        sequence.prompt_read() >= waiting.awaited_tokens) {
+    std::size_t tokens = 0;
+    if (waiting.awaits == sequence.id()) {
+      tokens = waiting.awaited_tokens;
+    } else if (in_group(waiting)) {
+      tokens = shared_tokens(sequence, *waiting.sequence);
+    }
+    if (tokens > 0 && sequence.prompt_read() >= tokens) {
       waiting.awaits.reset();
-      waiting.lent = sequence.lend(waiting.awaited_tokens);
+      waiting.lent = sequence.lend(tokens);
     }
   });
 }

@@ -93,6 +93,29 @@ TEST(SchedulerSharing, OneOfAGroupReadsForAllThoughNothingIsCached) {
   }
 }
 
+TEST(SchedulerSharing, AGroupSharesItsPrefillThoughOnlyOneHasAPlace) {
+  SchedulerOptions options;
+  options.decode_concurrency = 1;
+  for (std::size_t count : {1, 4}) {
+    Bench bench(options);
+    Tokens prompt = random_tokens(700, 1);
+    auto group = std::make_shared<const ShareGroup>();
+    std::vector<std::shared_ptr<Collector>> sinks;
+    for (int i = 0; i < 4; ++i) {
+      GenerationRequest request = uncached(prompt, count);
+      request.share_group = group;
+      sinks.push_back(bench.submit(std::move(request)));
+    }
+    bench.run();
+    for (const auto& sink : sinks) {
+      expect_answer(*sink, prompt, count);
+    }
+    EXPECT_EQ(bench.runner_.computed_tokens, 700 + 3 + 4 * (count - 1));
+    ASSERT_TRUE(bench.wait_idle());
+    EXPECT_EQ(bench.runner_.pool().live_pages(), 0u);
+  }
+}
+
 TEST(SchedulerSharing, AGroupSharesShortPromptsToo) {
   Bench bench;
   auto group = std::make_shared<const ShareGroup>();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <span>
 #include <utility>
 
@@ -88,14 +87,10 @@ void Scheduler::measure(
 bool Scheduler::advance(Sequence& sequence, const StepItem& item) {
   Timings before = sequence.timings();
   bool over = true;
-  try {
+  had_memory(sequence, [&] {
     lend_to_waiting(sequence);
     over = sequence.advance(item);
-  } catch (const std::bad_alloc&) {
-    sequence.abandon(
-        {Code::kExhausted, "[engine.step] the system has no memory left"}
-    );
-  }
+  });
   count(before, sequence.timings());
   return over;
 }
@@ -122,7 +117,7 @@ void Scheduler::rerun_alone(
         drop(sequence);
       }
     } else if (status.error().code != Code::kCancelled) {
-      sequence->fail(status.error());
+      had_memory(*sequence, [&] { sequence->fail(status.error()); });
       drop(sequence);
     }
   }

@@ -98,7 +98,6 @@ StepItem Sequence::next(std::size_t budget) {
 bool Sequence::advance(const StepItem& done) {
   CHECK(kv_->length() <= tokens_.size());
   count_prompt_tokens(done);
-  tail_frozen_ = false;
   seal_full_pages();
   if (cancelled() || !listening_) {
     finish(cancel_reason());
@@ -185,7 +184,9 @@ Lent Sequence::lend(std::size_t tokens) {
 }
 
 PagePtr Sequence::seal(std::size_t page) {
-  tail_frozen_ = tail_frozen_ || (page + 1) * kPageTokens > kv_->length();
+  if ((page + 1) * kPageTokens > kv_->length()) {
+    frozen_at_ = kv_->length();
+  }
   return kv_->seal(page);
 }
 

@@ -104,14 +104,21 @@ class Sequence {
   /// Why it ended; none: it runs, or has failed.
   std::optional<FinishReason> reason() const { return reason_; }
 
-  void mark_restoring() { restore_started_ = Clock::now(); }
+  /// It waits for the disk. in_ram: tokens that lay in memory by then.
+  void mark_restoring(std::size_t in_ram) {
+    restore_started_ = Clock::now();
+    in_ram_ = in_ram;
+  }
+  /// As mark_restoring was told; 0 before.
+  std::size_t in_ram() const { return in_ram_; }
   /// Pages it will have at most.
   std::size_t max_pages() const {
     return pages_for(request_.prompt.size() + request_.max_tokens);
   }
   /// Pages it may yet make. Requires: begin() was called.
   std::size_t pages_to_come() const {
-    return max_pages() - pages_for(kv_->length()) + (tail_frozen_ ? 1 : 0);
+    const bool tail_frozen = frozen_at_ == kv_->length();
+    return max_pages() - pages_for(kv_->length()) + (tail_frozen ? 1 : 0);
   }
   /// What its tokens take besides KV.
   std::size_t token_bytes() const {
@@ -142,7 +149,9 @@ class Sequence {
   std::unique_ptr<KvState> kv_;
   Trail trail_;
   bool recording_ = false;
-  bool tail_frozen_ = false;   // the next token is written to a copy of it
+  // The length at which its tail was frozen: the next token is written to a
+  // copy of it.
+  std::optional<std::size_t> frozen_at_;
   std::vector<Token> tokens_;  // prompt and answer
   std::size_t vocab_size_ = 0;
   std::vector<float> logits_;  // [vocab]
@@ -151,6 +160,7 @@ class Sequence {
   KvLayout history_layout_;
 
   Timings timings_;
+  std::size_t in_ram_ = 0;
   std::size_t restored_ = 0;  // tokens that are not to be computed
   std::size_t recomputed_ = 0;
   std::optional<FinishReason> reason_;
