@@ -3,11 +3,21 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <utility>
 
-#include "server/private_file.h"
+#include "cli/flag_checks.h"
+#include "cli/private_file.h"
 
 namespace afterglow {
+namespace {
+
+bool is_set_but_empty(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value == 0;
+}
+
+}  // namespace
 
 void add_access_flags(
     CLI::App& command, AccessFlags& flags, HttpOptions& http
@@ -27,6 +37,7 @@ void add_access_flags(
           flags.api_key_file,
           "A file of such keys, one a line; '#' begins a comment"
       )
+      ->check(not_empty())
       ->type_name("FILE");
   command
       .add_option(
@@ -44,11 +55,13 @@ void add_access_flags(
           http.ssl_cert_file,
           "Serve by TLS: the certificate and those that lead to its root, PEM"
       )
+      ->check(not_empty())
       ->type_name("FILE");
   command
       .add_option(
           "--ssl-key-file", http.ssl_key_file, "The certificate's key, PEM"
       )
+      ->check(not_empty())
       ->type_name("FILE");
   command
       .add_option(
@@ -56,7 +69,7 @@ void add_access_flags(
           http.limits.connections,
           "Most connections at once; the longest idle one makes room"
       )
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
 }
 
@@ -85,11 +98,20 @@ void warn_of_open_doors(
 ) {
   for (const std::string& path :
        {flags.api_key_file, http.ssl_key_file, config_with_keys}) {
-    if (is_exposed(path)) {
+    if (is_exposed(path) && !is_credential(path)) {
       spdlog::warn(
           "others than its owner may read or change {}; chmod 600 ends that",
           path
       );
+    }
+  }
+  for (const char* variable :
+       {"AFTERGLOW_API_KEY",
+        "AFTERGLOW_API_KEY_FILE",
+        "AFTERGLOW_SSL_CERT_FILE",
+        "AFTERGLOW_SSL_KEY_FILE"}) {
+    if (is_set_but_empty(variable)) {
+      spdlog::warn("{} is set but empty, which counts as not set", variable);
     }
   }
   if (!rules.keys.empty()) return;

@@ -29,8 +29,8 @@ Result<AccessRules> access_rules(
     const AccessFlags& flags, const std::string& host
 );
 
-/// Warns where the rules let in whom one may not have meant, and of secrets
-/// in files that others may read.
+/// Warns where the rules let in whom one may not have meant, of secrets in
+/// files that others may read, and of variables of these flags that are empty.
 void warn_of_open_doors(
     const AccessFlags& flags,
     const HttpOptions& http,

@@ -8,6 +8,7 @@
 #include "api/model_state.h"
 #include "api/raise.h"
 #include "cli/default_model.h"
+#include "cli/flag_checks.h"
 #include "cli/parse_size.h"
 #include "engine/xtc_special_tokens.h"
 
@@ -87,7 +88,7 @@ void add_model_flags(CLI::App& command, EngineOptions& options) {
       .add_option(
           "--threads", options.threads, "Threads that compute (0: all cores)"
       )
-      ->check(CLI::Range(0, 1024))
+      ->check(whole_number(0, 1024))
       ->capture_default_str();
   command.add_option(
       "--chat-template",
@@ -104,11 +105,13 @@ void add_cache_flags(CLI::App& command, LoadOptions& options) {
           "Keep the prompt cache in this directory, over restarts"
       )
       ->type_name("DIR");
-  command.add_option(
-      "--prompt-cache-size",
-      options.prompt_cache_size,
-      "Most prompts to keep (default: no limit)"
-  );
+  command
+      .add_option(
+          "--prompt-cache-size",
+          options.prompt_cache_size,
+          "Most prompts to keep (default: no limit)"
+      )
+      ->check(whole_number(0));
   add_size(
       command,
       "--prompt-cache-bytes",
@@ -147,15 +150,16 @@ void add_cache_flags(CLI::App& command, LoadOptions& options) {
 void add_request_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   command
       .add_option("--temp", flags.temperature, "Temperature (0: most likely)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(real_number(0))
       ->capture_default_str();
   command.add_option("--top-p", flags.top_p, "Nucleus sampling (1: off)")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(real_number(0, 1))
       ->capture_default_str();
   command.add_option("--top-k", flags.top_k, "Most likely tokens (0: all)")
+      ->check(whole_number(0))
       ->capture_default_str();
   command.add_option("--min-p", flags.min_p, "Least probability (0: off)")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(real_number(0, 1))
       ->capture_default_str();
 }
 
@@ -167,7 +171,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
           flags.min_tokens_to_keep,
           "Tokens that --min-p leaves at least"
       )
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command
       .add_option(
@@ -175,7 +179,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
           flags.xtc_probability,
           "How often XTC leaves out the most likely tokens (0: never)"
       )
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(real_number(0, 1))
       ->capture_default_str();
   command
       .add_option(
@@ -183,7 +187,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
           flags.xtc_threshold,
           "Of tokens more likely than this XTC keeps only the least likely"
       )
-      ->check(CLI::Range(0.0, 0.5))
+      ->check(real_number(0, 0.5))
       ->capture_default_str();
 }
 

@@ -16,6 +16,8 @@ namespace afterglow {
 namespace {
 
 constexpr char kSecret[] = "api-key";
+/// Kubernetes sets AFTERGLOW_PORT to such a value, for a service of our name.
+constexpr char kServiceAddress[] = "tcp://";
 
 [[noreturn]] void fail(const std::string& message) {
   throw CLI::ParseError(message, CLI::ExitCodes::ValidationError);
@@ -88,11 +90,14 @@ void set(
   }
 }
 
-/// False: there is no such variable.
+/// False: there is no such variable, or it is not meant for us.
 bool set_from_environment(CLI::Option& option) {
   const std::string variable = variable_of(option);
   const std::string value = environment(variable);
   if (value.empty()) return false;
+  if (name_of(option) == "port" && value.starts_with(kServiceAddress)) {
+    return false;
+  }
   set(option, {value}, variable);
   return true;
 }
@@ -169,6 +174,9 @@ void FlagSources::apply_file(CLI::App& command) {
     }
     if (setting.list && !is_list(*option)) {
       fail(source + ": '" + setting.key + "' takes one value, not a list");
+    }
+    if (setting.key == kSecret && setting.values.empty()) {
+      fail(source + ": '" + setting.key + "' must not be empty");
     }
     const bool taken =
         from_.emplace(option, source).second && !setting.values.empty();

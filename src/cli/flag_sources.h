@@ -11,9 +11,10 @@ class Option;
 namespace afterglow {
 
 /// Where a command's flags come from besides its line: environment variables
-/// (--some-flag is AFTERGLOW_SOME_FLAG; an empty one counts as none) and the
-/// file that --config names. The line wins over the environment, that over
-/// the file, and that over the defaults.
+/// (--some-flag is AFTERGLOW_SOME_FLAG; an empty one counts as none, and so
+/// does a port of `tcp://...`, which is Kubernetes') and the file that --config
+/// names. The line wins over the environment, that over the file, and that over
+/// the defaults.
 class FlagSources {
  public:
   /// Adds --config.

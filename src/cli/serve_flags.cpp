@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/flag_checks.h"
 #include "cli/refused_flags.h"
 
 namespace afterglow {
@@ -22,9 +23,11 @@ std::string check_template_variables(const std::string& text) {
 void add_serve_flags(CLI::App& command, ServeFlags& flags) {
   add_model_flags(command, flags.engine);
   command.add_option("--host", flags.http.host, "Address to listen on")
+      ->check(not_empty())
       ->capture_default_str();
   command
       .add_option("--port", flags.http.port, "Port to listen on (0: any free)")
+      ->check(whole_number(0, 65535))
       ->capture_default_str();
   add_access_flags(command, flags.access, flags.http);
   add_request_sampling_flags(command, flags.sampling);
@@ -34,7 +37,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           flags.requests.max_tokens,
           "Most tokens of an answer, where a request does not say"
       )
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command
       .add_option(
@@ -67,7 +70,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           flags.engine.decode_concurrency,
           "Most answers that are generated at once"
       )
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command
       .add_option(
@@ -75,7 +78,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           flags.engine.prompt_concurrency,
           "Most prompts that are read at once"
       )
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command
       .add_option(
@@ -83,7 +86,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           flags.engine.prefill_step_size,
           "Most prompt tokens that are read between two tokens of others"
       )
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command
       .add_option(
@@ -91,6 +94,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           flags.engine.queue_limit,
           "Most requests that wait; others are answered 429"
       )
+      ->check(whole_number(0))
       ->capture_default_str();
   command
       .add_option(
@@ -98,7 +102,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
           flags.drain_seconds,
           "How long running answers may go on after SIGTERM"
       )
-      ->check(CLI::Range(0, 86400))
+      ->check(whole_number(0, 86400))
       ->capture_default_str();
   command.add_option("--log-level", flags.log_level, "Least level to log")
       ->transform(CLI::IsMember(

@@ -239,6 +239,10 @@ def test_a_switch_can_be_taken_back(settings):
         ("print-config = true", "'print-config' is no flag"),
         ("port = 99999", "--port"),
         ("port = [1]", "'port' takes one value"),
+        ("api-key = []", "'api-key' must not be empty"),
+        ("api-key-file = ''", "--api-key-file: must not be empty"),
+        ("ssl-key-file = ''", "--ssl-key-file: must not be empty"),
+        ("queue-limit = -1", "--queue-limit: must be a whole number from 0"),
         ("port = 'x'", "--port"),
         ("log-level = 'LOUD'", "--log-level: LOUD not in"),
         ("cache-namespaces = 'maybe'", "'maybe' is neither true nor false"),
@@ -267,7 +271,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     "name, value, message",
     [
         ("PORT", "x", "--port"),
-        ("TEMP", "-1", "--temp"),
+        ("PORT", "udp://10.0.0.7:8080", "--port"),
+        ("MAX_TOKENS", "0", "--max-tokens: must be a whole number from 1"),
+        ("TEMP", "-1", "--temp: must be a number from 0"),
+        ("TOP_P", "nan", "--top-p: must be a number from 0 to 1"),
         ("CACHE_NAMESPACES", "x", "'x' is neither true nor false"),
         ("KV_BITS", "4", "--kv-bits is not supported: "),
     ],
@@ -281,6 +288,14 @@ def test_faults_of_the_environment_name_the_variable(name, value, message):
 def test_an_empty_variable_counts_as_none(settings):
     file = settings("port = 1\n")
     assert config("--config", file, AFTERGLOW_PORT="")["port"] == 1
+
+
+def test_the_port_that_kubernetes_sets_is_not_ours(settings):
+    service = "tcp://10.0.0.7:8080"
+    assert config(AFTERGLOW_PORT=service)["port"] == 8080
+    file = settings("port = 1\n")
+    text = printed("--config", file, AFTERGLOW_PORT=service)
+    assert f"port = 1  # {file}:1\n" in text
 
 
 def test_strings_are_read_as_tomllib_reads_them(settings):

@@ -9,7 +9,7 @@ import time
 import pytest
 from calls import call
 from openai import AuthenticationError, OpenAI
-from serving import MODEL, PROGRAM, Server, wait_for
+from serving import MODEL, PROGRAM, Server, endless_model, wait_for
 
 KEY, OTHER = "secret-of-the-test-1", "secret-of-the-test-2"
 PAGE = "http://localhost:3000"
@@ -283,18 +283,33 @@ def test_keys_come_from_the_environment_and_are_not_printed(
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("flags", "status", "message"),
     [
-        (["--api-key", ""], "one word of printable ASCII"),
-        (["--api-key", "two words"], "one word of printable ASCII"),
-        (["--api-key-file", "{tmp}/missing"], "No such file"),
-        (["--api-key-file", "{tmp}"], "Is a directory"),
-        (["--api-key-file", "{tmp}/empty"], "there is no key"),
-        (["--allowed-origins", "localhost:3000"], "'localhost:3000'"),
-        (["--allowed-origins", f"{PAGE},null"], "'null' is no origin"),
+        (["--api-key", ""], 1, "one word of printable ASCII"),
+        (["--api-key", "two words"], 1, "one word of printable ASCII"),
+        (["--api-key-file", "{tmp}/missing"], 1, "No such file"),
+        (["--api-key-file", "{tmp}"], 1, "Is a directory"),
+        (["--api-key-file", "{tmp}/empty"], 1, "there is no key"),
+        (["--api-key-file", ""], 2, "--api-key-file: must not be empty"),
+        (
+            ["--ssl-cert-file", "", "--ssl-key-file", ""],
+            2,
+            "--ssl-cert-file: must not be empty",
+        ),
+        (
+            ["--ssl-cert-file", "cert.pem", "--ssl-key-file", ""],
+            2,
+            "--ssl-key-file: must not be empty",
+        ),
+        (["--host", ""], 2, "--host: must not be empty"),
+        (["--allowed-origins", ""], 1, "'' is no origin"),
+        (["--allowed-origins", "localhost:3000"], 1, "'localhost:3000'"),
+        (["--allowed-origins", f"{PAGE},null"], 1, "'null' is no origin"),
     ],
 )
-def test_what_cannot_be_meant_is_an_error_at_start(tmp_path, flags, message):
+def test_what_cannot_be_meant_is_an_error_at_start(
+    tmp_path, flags, status, message
+):
     (tmp_path / "empty").write_text("# nothing\n\n")
     flags = [flag.replace("{tmp}", str(tmp_path)) for flag in flags]
     ended = subprocess.run(
@@ -303,6 +318,40 @@ def test_what_cannot_be_meant_is_an_error_at_start(tmp_path, flags, message):
         text=True,
         timeout=60,
     )
-    assert ended.returncode == 1, ended
+    assert ended.returncode == status, ended
     assert message in ended.stderr
     assert "two words" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["API_KEY", "API_KEY_FILE", "SSL_CERT_FILE", "SSL_KEY_FILE"]
+)
+def test_an_empty_variable_that_would_protect_is_warned_of(
+    monkeypatch, tmp_path, name
+):
+    warning = f"AFTERGLOW_{name} is set but empty, which counts as not set"
+    model = endless_model(tmp_path)
+    with Server(model=model, loaded=False) as server:
+        assert server.terminate() == 0
+        assert "is set but empty" not in server.output()
+    monkeypatch.setenv(f"AFTERGLOW_{name}", "")
+    with Server(model=model, loaded=False) as server:
+        wait_for(lambda: warning in server.output(), "warning")
+
+
+def test_credentials_of_systemd_are_read_without_a_warning(
+    monkeypatch, tmp_path
+):
+    keys = tmp_path / "keys"
+    keys.write_text(f"{KEY}\n")
+    keys.chmod(0o440)
+    model = endless_model(tmp_path)
+    warning = f"others than its owner may read or change {keys}"
+    flags = ["--api-key-file", keys]
+    with Server(*flags, model=model, loaded=False) as server:
+        wait_for(lambda: warning in server.output(), "warning")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    with Server(*flags, model=model, loaded=False) as server:
+        assert call(server, "GET", "/v1/models")[0] == 401
+        assert server.terminate() == 0
+        assert warning not in server.output()
