@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/http_wire.h"
+#include "server/log_value.h"
 
 namespace afterglow {
 namespace {
@@ -120,8 +120,8 @@ class Gate {
     }
     return denied(
         "host_not_allowed",
-        "this server is not known as '" + printable(request.host) +
-            "'; ask for localhost, or start it with --api-key, or with "
+        "this server is not known as " + log_value(request.host) +
+            "; ask for localhost, or start it with --api-key, or with "
             "--allowed-origins and the origin of that name"
     );
   }
@@ -135,8 +135,8 @@ class Gate {
     if (origin && host && is_same_origin(*origin, *host)) return {};
     return denied(
         "origin_not_allowed",
-        "pages of '" + printable(request.origin) +
-            "' may not use this server; start it with --allowed-origins and "
+        "pages of " + log_value(request.origin) +
+            " may not use this server; start it with --allowed-origins and "
             "that origin to let them"
     );
   }

@@ -1,5 +1,6 @@
 #include "server/api_error.h"
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -50,6 +51,15 @@ ApiError to_api_error(const Error& error) {
   result.code = mapping.code;
   result.message = error.message;
   return result;
+}
+
+ApiError to_api_error(const std::exception& thrown) {
+  if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) {
+    return to_api_error(Error{
+        Code::kExhausted, "[server.run] the server is out of memory"});
+  }
+  return to_api_error(Error{
+      Code::kInternal, std::string("[server.run] ") + thrown.what()});
 }
 
 ApiError invalid_field(

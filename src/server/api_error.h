@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "base/result.h"
@@ -18,6 +19,9 @@ struct ApiError {
 
 /// The one place that maps an engine's code to HTTP.
 ApiError to_api_error(const Error& error);
+
+/// What a request is told whose work threw: 503 where memory ran out, else 500.
+ApiError to_api_error(const std::exception& thrown);
 
 /// 400 for a request's field.
 ApiError invalid_field(

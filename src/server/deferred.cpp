@@ -1,20 +1,37 @@
 #include "server/deferred.h"
 
+#include <spdlog/spdlog.h>
+
+#include <exception>
 #include <mutex>
-#include <optional>
 #include <utility>
+
+#include "server/log_value.h"
 
 namespace afterglow {
 namespace {
 
+Output output_of(const std::function<Output()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& thrown) {
+    spdlog::error("http work error={}", log_value(thrown.what()));
+    return error_output(to_api_error(thrown));
+  }
+}
+
 class Deferred : public Exchange {
  public:
-  Deferred(Workers& workers, std::function<Output()> work)
-      : workers_(workers), work_(std::move(work)) {}
+  Deferred(Workers& workers, std::function<Output()> work) : workers_(workers) {
+    state_->work = std::move(work);
+  }
 
   ~Deferred() override {
+    std::function<void()> wake;
+    std::function<Output()> work;
     const std::lock_guard lock(state_->mutex);
-    state_->wake = nullptr;
+    state_->wake.swap(wake);
+    state_->work.swap(work);
   }
 
   void start(std::function<void()> wake) override {
@@ -22,13 +39,7 @@ class Deferred : public Exchange {
       const std::lock_guard lock(state_->mutex);
       state_->wake = std::move(wake);
     }
-    workers_.post([state = state_, work = std::move(work_)] {
-      Output output = work();
-      const std::lock_guard lock(state->mutex);
-      if (!state->wake) return;
-      if (!state->failed) state->output = std::move(output);
-      state->wake();
-    });
+    workers_.post([state = state_] { run(*state); });
   }
 
   Output take() override {
@@ -45,13 +56,28 @@ class Deferred : public Exchange {
  private:
   struct State {
     std::mutex mutex;
-    std::function<void()> wake;  // none: nobody waits any more
+    std::function<Output()> work;  // until it begins or nobody waits
+    std::function<void()> wake;    // none: nobody waits any more
     Output output;
     bool failed = false;
   };
 
+  /// The worker's job.
+  static void run(State& state) {
+    std::function<Output()> work;
+    {
+      const std::lock_guard lock(state.mutex);
+      work.swap(state.work);
+    }
+    if (!work) return;
+    Output output = output_of(work);
+    const std::lock_guard lock(state.mutex);
+    if (!state.wake) return;
+    if (!state.failed) state.output = std::move(output);
+    state.wake();
+  }
+
   Workers& workers_;
-  std::function<Output()> work_;
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 

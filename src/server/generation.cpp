@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -63,12 +65,14 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
   Mailbox(Engine& engine, CompletionRequest request, RequestOwner owner)
       : engine_(engine),
-        request_(std::move(request)),
         owner_(std::move(owner)),
-        tickets_(request_.choices()) {}
+        identity_(make_identity(engine_, request.chat())),
+        tickets_(request.choices()),
+        request_(std::make_unique<const CompletionRequest>(std::move(request))
+        ) {}
 
-  /// The worker's job: prepares and submits.
-  void prepare_and_submit();
+  /// The worker's job: prepares and submits. Does nothing once closed.
+  void run();
 
   struct Mail {
     std::unique_ptr<Answer> answer;  // once, before any event
@@ -99,22 +103,25 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     if (id) engine_.cancel(*id, reason);
   }
   void cancel_all() {
-    for (std::size_t i = 0; i < request_.choices(); ++i) {
+    for (std::size_t i = 0; i < choices(); ++i) {
       cancel(i, FinishReason::kCancelled);
     }
   }
-  /// Nothing is taken any more, and nobody woken.
+  /// Nothing is taken any more, and nobody woken. A request that no worker
+  /// has begun with is dropped.
   void close() {
     std::unique_ptr<Answer> answer;
+    std::unique_ptr<const CompletionRequest> request;
     const std::lock_guard lock(mutex_);
     closed_ = true;
     wake_ = nullptr;
     answer.swap(answer_);
+    request.swap(request_);
     events_.clear();
   }
 
   const std::string& id() const { return identity_.id; }
-  std::size_t choices() const { return request_.choices(); }
+  std::size_t choices() const { return tickets_.size(); }
 
  private:
   /// A choice's place in the engine.
@@ -141,27 +148,34 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     if (!closed_) wake_();
   }
   /// An error of the engine's about the prompts.
-  void fail_prompt(const Error& error) {
+  void fail_prompt(const CompletionRequest& asked, const Error& error) {
     ApiError answer = to_api_error(error);
     if (answer.status == 400) {
-      answer.param = member_at_fault(request_, error);
+      answer.param = member_at_fault(asked, error);
     }
     fail(std::move(answer));
   }
-  std::optional<std::vector<PreparedPrompt>> prepare_all();
-  bool post_answer(const std::vector<PreparedPrompt>& prompts);
+  void prepare_and_submit(const CompletionRequest& asked);
+  std::optional<std::vector<PreparedPrompt>> prepare_all(
+      const CompletionRequest& asked
+  );
+  bool post_answer(
+      const CompletionRequest& asked, const std::vector<PreparedPrompt>& prompts
+  );
   bool submit(std::size_t choice, GenerationRequest request);
-  GenerationRequest generation_request(PreparedPrompt prompt) const;
+  GenerationRequest generation_request(
+      const CompletionRequest& asked, PreparedPrompt prompt
+  ) const;
 
   Engine& engine_;
-  const CompletionRequest request_;
   const RequestOwner owner_;
-  const AnswerIdentity identity_ = make_identity(engine_, request_.chat());
+  const AnswerIdentity identity_;
 
   mutable std::mutex mutex_;
   std::function<void()> wake_;
   bool closed_ = false;
-  std::vector<Ticket> tickets_;
+  std::vector<Ticket> tickets_;                       // of all choices
+  std::unique_ptr<const CompletionRequest> request_;  // until a worker has it
   std::unique_ptr<Answer> answer_;
   std::optional<ApiError> failure_;
   std::vector<std::pair<std::size_t, Event>> events_;
@@ -200,21 +214,24 @@ std::optional<ApiError> too_many_logprobs(
   );
 }
 
-/// Nothing after a failure.
-std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all() {
+/// Nothing after a failure, or when nobody waits any more.
+std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all(
+    const CompletionRequest& asked
+) {
   std::vector<PreparedPrompt> prompts;
   std::size_t answer_tokens = 0;
   const std::size_t context = engine_.info().context_length;
-  for (const AnyPrompt& given : request_.prompts) {
+  for (const AnyPrompt& given : asked.prompts) {
+    if (closed()) return std::nullopt;
     auto prompt = prepare(engine_, given);
     if (!prompt.ok()) {
-      fail_prompt(prompt.error());
+      fail_prompt(asked, prompt.error());
       return std::nullopt;
     }
     const std::size_t length = prompt->tokens.size();
     if (length >= context) {
       fail(invalid_field(
-          prompt_field(request_),
+          prompt_field(asked),
           "the prompt has " + std::to_string(length) +
               " tokens; the model's context holds " + std::to_string(context) +
               " with the answer",
@@ -222,60 +239,77 @@ std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all() {
       ));
       return std::nullopt;
     }
-    answer_tokens +=
-        request_.n * std::min(request_.max_tokens, context - length);
+    answer_tokens += asked.n * std::min(asked.max_tokens, context - length);
     prompts.push_back(*std::move(prompt));
   }
-  if (auto error = too_many_logprobs(request_, answer_tokens)) {
+  if (auto error = too_many_logprobs(asked, answer_tokens)) {
     fail(*std::move(error));
     return std::nullopt;
   }
   return prompts;
 }
 
-bool Mailbox::post_answer(const std::vector<PreparedPrompt>& prompts) {
-  const auto reading = answer_reading(request_, engine_.answer_format());
+bool Mailbox::post_answer(
+    const CompletionRequest& asked, const std::vector<PreparedPrompt>& prompts
+) {
+  const auto reading = answer_reading(asked, engine_.answer_format());
   if (!reading.ok()) {
-    fail_prompt(reading.error());
+    fail_prompt(asked, reading.error());
     return false;
   }
   auto answer = std::make_unique<Answer>(
-      request_, identity_, *reading, prompts, engine_.tokenizer()
+      asked, identity_, *reading, prompts, engine_.tokenizer()
   );
   const std::lock_guard lock(mutex_);
   if (!closed_) answer_ = std::move(answer);
   return true;
 }
 
-GenerationRequest Mailbox::generation_request(PreparedPrompt prompt) const {
+GenerationRequest Mailbox::generation_request(
+    const CompletionRequest& asked, PreparedPrompt prompt
+) const {
   GenerationRequest request;
   request.prompt = std::move(prompt.tokens);
   request.boundaries = std::move(prompt.boundaries);
-  request.sampling = request_.sampling;
+  request.sampling = asked.sampling;
   if (request.sampling.xtc_probability > 0) {
     request.sampling.xtc_special_tokens =
         xtc_special_tokens(engine_.tokenizer(), engine_.info().stop_tokens);
   }
-  request.max_tokens = request_.max_tokens;
+  request.max_tokens = asked.max_tokens;
   request.stop_tokens = engine_.info().stop_tokens;
-  request.logprobs = request_.logprobs;
-  request.top_logprobs = request_.top_logprobs;
-  request.cache_read = request_.cache_read;
-  request.cache_store = request_.cache_store;
+  request.logprobs = asked.logprobs;
+  request.top_logprobs = asked.top_logprobs;
+  request.cache_read = asked.cache_read;
+  request.cache_store = asked.cache_store;
   request.cache_namespace = owner_.cache_namespace;
   request.client = owner_.client;
   request.label = identity_.id;
   return request;
 }
 
-void Mailbox::prepare_and_submit() {
-  if (closed()) return;
-  auto prompts = prepare_all();
-  if (!prompts || !post_answer(*prompts)) return;
+void Mailbox::run() {
+  std::unique_ptr<const CompletionRequest> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    asked.swap(request_);
+  }
+  if (!asked) return;
+  try {
+    prepare_and_submit(*asked);
+  } catch (const std::exception& thrown) {
+    fail(to_api_error(thrown));
+  }
+}
+
+void Mailbox::prepare_and_submit(const CompletionRequest& asked) {
+  auto prompts = prepare_all(asked);
+  if (!prompts || !post_answer(asked, *prompts)) return;
   const auto group = std::make_shared<const ShareGroup>();
-  for (std::size_t i = 0; i < request_.choices(); ++i) {
-    const std::size_t of_prompt = i % request_.n;
-    GenerationRequest request = generation_request((*prompts)[i / request_.n]);
+  for (std::size_t i = 0; i < choices(); ++i) {
+    const std::size_t of_prompt = i % asked.n;
+    GenerationRequest request =
+        generation_request(asked, (*prompts)[i / asked.n]);
     if (request.sampling.seed) *request.sampling.seed += of_prompt;
     request.share_group = group;
     request.sink = std::make_shared<Sink>(shared_from_this(), i);
@@ -329,7 +363,7 @@ class Generation : public Exchange {
 
   void start(std::function<void()> wake) override {
     mailbox_->open(std::move(wake));
-    workers_.post([mailbox = mailbox_] { mailbox->prepare_and_submit(); });
+    workers_.post([mailbox = mailbox_] { mailbox->run(); });
   }
 
   Output take() override {

@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "server/ip_address.h"
 #include "server/log_value.h"
 
 namespace afterglow {
@@ -113,7 +114,7 @@ struct HttpConnection::Waker : std::enable_shared_from_this<Waker> {
     if (pending.exchange(true)) return;
     asio::post(executor, [self = shared_from_this()] {
       self->pending = false;
-      if (const auto alive = self->connection.lock()) alive->on_wake();
+      if (const auto alive = self->connection.lock()) alive->wake_up();
     });
   }
 
@@ -132,9 +133,10 @@ HttpConnection::HttpConnection(
       signal_(strand_) {
   error_code ignored;
   const auto endpoint = socket().remote_endpoint(ignored);
-  over_loopback_ = socket().local_endpoint(ignored).address().is_loopback();
-  client_ =
-      endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
+  const auto local = socket().local_endpoint(ignored);
+  over_loopback_ = unmapped(local.address()).is_loopback();
+  client_ = unmapped(endpoint.address()).to_string() + ":" +
+            std::to_string(endpoint.port());
 }
 
 HttpConnection::~HttpConnection() {
@@ -149,10 +151,11 @@ void HttpConnection::start(bool refuse) {
       [self = shared_from_this()](std::exception_ptr failure) {
         self->exchange_.reset();
         if (!failure) return;
+        self->leave("it failed");  // ends its watcher, too
         try {
           std::rethrow_exception(failure);
         } catch (const std::exception& error) {
-          spdlog::error("http client={} {}", self->client_, error.what());
+          self->log_failure(error);
         }
       }
   );
@@ -180,7 +183,7 @@ void HttpConnection::cut(const ApiError& error) {
     error_code ignored;
     if (self->exchange_ != nullptr) {
       self->exchange_->fail(error);
-      self->on_wake();
+      self->wake_up();
     } else {
       self->socket().close(ignored);
     }
@@ -211,9 +214,12 @@ asio::awaitable<void> HttpConnection::run(bool refuse) {
 }
 
 asio::awaitable<bool> HttpConnection::open() {
+  if (shared_->draining) co_return false;
+  idle_ = true;
   arm_deadline(shared_->limits.handshake);
   const error_code error = co_await stream_->open();
   disarm_deadline();
+  idle_ = false;
   if (!error) co_return true;
   spdlog::info("http client={} tls={}", client_, log_value(error.message()));
   if (gone_ || !is_plain_http(error)) co_return false;
@@ -242,14 +248,22 @@ HttpConnection::Incoming HttpConnection::refusal(const ApiError& error) {
   return incoming;
 }
 
+std::unique_ptr<Exchange> HttpConnection::make_answer(Incoming& incoming) {
+  if (incoming.answer != nullptr) return std::move(incoming.answer);
+  try {
+    return shared_->handler(std::move(incoming.request));
+  } catch (const std::exception& thrown) {
+    log_failure(thrown);
+    return respond(to_api_error(thrown));
+  }
+}
+
 /// Answers a request; true when another one may follow.
 asio::awaitable<bool> HttpConnection::serve(Incoming incoming) {
   const auto begin = steady_clock::now();
   const std::string method = incoming.request.method;
   const std::string path = log_value(incoming.request.path);
-  auto exchange = incoming.answer != nullptr
-                      ? std::move(incoming.answer)
-                      : shared_->handler(std::move(incoming.request));
+  auto exchange = make_answer(incoming);
   const bool open = co_await answer(std::move(exchange), incoming.wire);
   const unsigned status = wire_->begun() ? wire_->status() : 0;
   const bool notable = method == "POST" || (status >= 400 && status < 500);
@@ -496,6 +510,19 @@ asio::awaitable<void> HttpConnection::take_in_rest() {
     if (ec) break;
     total += count;
   }
+}
+
+void HttpConnection::wake_up() {
+  try {
+    on_wake();
+  } catch (const std::exception& thrown) {
+    log_failure(thrown);
+    leave("its answer failed");
+  }
+}
+
+void HttpConnection::log_failure(const std::exception& thrown) const {
+  spdlog::error("http client={} error={}", client_, log_value(thrown.what()));
 }
 
 void HttpConnection::on_wake() {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -123,7 +124,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   awaitable<void> take_in_rest();
   awaitable<void> say_goodbye();
 
+  std::unique_ptr<Exchange> make_answer(Incoming& incoming);
+  void wake_up();
   void on_wake();
+  void log_failure(const std::exception& thrown) const;
   void leave(const char* why);
   void signal();
   void arm_deadline(std::chrono::milliseconds timeout);
@@ -145,7 +149,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::asio::steady_timer signal_;  // something below has changed
   boost::asio::cancellation_signal stop_watching_;
 
-  bool idle_ = false;  // waits for a request's first byte
+  bool idle_ = false;  // waits for a handshake or a request's first byte
   std::atomic<std::chrono::steady_clock::time_point> idle_since_{
       std::chrono::steady_clock::time_point::max()};
   bool half_closed_ = false;  // the client sends no more

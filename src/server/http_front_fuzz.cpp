@@ -70,6 +70,15 @@ void check_head(std::string_view text) {
   }
 }
 
+/// What needs no key (docs/security.md).
+bool is_for_all(const HttpRequest& request) {
+  if (request.method != "GET" && request.method != "HEAD") return false;
+  for (const char* path : {"/", "/health", "/openapi.json", "/icon.svg"}) {
+    if (request.path == path) return true;
+  }
+  return request.path.starts_with("/css/") || request.path.starts_with("/js/");
+}
+
 void check_gates(const HttpRequest& request, Seen& seen) {
   static const HttpGate locked = locked_gate();
   static const HttpGate open = open_gate();
@@ -77,8 +86,7 @@ void check_gates(const HttpRequest& request, Seen& seen) {
   local.over_loopback = true;
   Admission admission = locked(local);
   if (admission.answer == nullptr) {
-    const bool safe = local.method == "GET" || local.method == "HEAD";
-    check(safe || api_key_of(local) == kKey);
+    check(is_for_all(local) || api_key_of(local) == kKey);
   }
   WireOptions wire;
   wire.headers = admission.headers;

@@ -12,12 +12,15 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <exception>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "server/byte_stream.h"
 #include "server/http_connection.h"
+#include "server/ip_address.h"
+#include "server/log_value.h"
 #include "server/tls_context.h"
 
 namespace afterglow {
@@ -41,6 +44,23 @@ Error listen_error(const HttpOptions& options, const error_code& ec) {
     text += "; choose another port with --port, or 0 for any free one";
   }
   return {Code::kIo, text};
+}
+
+bool out_of_descriptors(const error_code& ec) {
+  return ec == asio::error::no_descriptors ||
+         ec == boost::system::errc::too_many_files_open_in_system;
+}
+
+/// What reaches here is of no one connection; the others go on.
+void run_to_end(asio::io_context& context) {
+  for (;;) {
+    try {
+      context.run();
+      return;
+    } catch (const std::exception& thrown) {
+      spdlog::error("http error={}", log_value(thrown.what()));
+    }
+  }
 }
 
 }  // namespace
@@ -94,19 +114,30 @@ struct HttpServer::Impl {
   }
 
   asio::awaitable<void> accept_loop() {
+    asio::steady_timer pause(acceptor.get_executor());
+    bool failing = false;  // the log need not tell it again
     while (acceptor.is_open()) {
-      auto [ec, socket] = co_await acceptor.async_accept(
-          asio::make_strand(context), use_result
-      );
-      if (!acceptor.is_open()) break;
-      if (ec) {
-        // Out of descriptors or memory: others need time to give some back.
-        spdlog::warn("http accept failed: {}", ec.message());
-        asio::steady_timer pause(acceptor.get_executor(), 100ms);
-        co_await pause.async_wait(use_result);
-        continue;
+      std::string failure;
+      try {
+        auto [ec, socket] = co_await acceptor.async_accept(
+            asio::make_strand(context), use_result
+        );
+        if (!acceptor.is_open()) break;
+        if (!ec) admit(std::move(socket));
+        if (ec) failure = ec.message();
+        if (out_of_descriptors(ec)) shared->close_idlest();
+      } catch (const std::exception& thrown) {
+        failure = thrown.what();
       }
-      admit(std::move(socket));
+      if (!failure.empty()) {
+        if (!failing) {
+          spdlog::warn("http accept error={}", log_value(failure));
+        }
+        // Others need time to give back what is short.
+        pause.expires_after(100ms);
+        co_await pause.async_wait(use_result);
+      }
+      failing = !failure.empty();
     }
   }
 
@@ -157,7 +188,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(
   );
   spdlog::default_logger_raw();  // made before threads race to use it first
   for (int i = 0; i < options.threads; ++i) {
-    impl->threads.emplace_back([context = &impl->context] { context->run(); });
+    impl->threads.emplace_back([context = &impl->context] {
+      run_to_end(*context);
+    });
   }
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
@@ -185,7 +218,7 @@ std::string HttpServer::url() const {
 }
 
 bool HttpServer::on_loopback() const {
-  return impl_->bound.address().is_loopback();
+  return unmapped(impl_->bound.address()).is_loopback();
 }
 
 std::size_t HttpServer::connections() const {

@@ -163,18 +163,4 @@ std::vector<QueryParameter> decode_query(std::string_view target) {
   return query;
 }
 
-std::string printable(std::string_view text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte > 0x20 && byte < 0x7F && c != '\\') {
-      result += c;
-    } else {
-      result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return result;
-}
-
 }  // namespace afterglow

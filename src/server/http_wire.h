@@ -63,7 +63,4 @@ using QueryParameter = std::pair<std::string, std::string>;
 /// Source: WHATWG URL standard, application/x-www-form-urlencoded parsing.
 std::vector<QueryParameter> decode_query(std::string_view target);
 
-/// Text fit for a log line: other than printable ASCII is written as \xHH.
-std::string printable(std::string_view text);
-
 }  // namespace afterglow

@@ -96,9 +96,5 @@ TEST(HttpWire, QueriesAreDecoded) {
   EXPECT_EQ(decode_query("/?a=%4&b=%zz"), (Query{{"a", "%4"}, {"b", "%zz"}}));
 }
 
-TEST(HttpWire, LogsStayOnOneLine) {
-  EXPECT_EQ(printable("/a\n\xff b"), "/a\\x0a\\xff\\x20b");
-}
-
 }  // namespace
 }  // namespace afterglow

@@ -77,6 +77,13 @@ RequestReader::State RequestReader::read_head(boost::beast::flat_buffer& buffer
   if (hosts > 1 || (hosts == 0 && message.version() >= 11)) {
     return fail(400, "a request must have one Host header");
   }
+  // Two that agree are no better: what stands before this server may count
+  // them differently.
+  const std::string_view length = view(message[http::field::content_length]);
+  if (message.count(http::field::content_length) > 1 ||
+      length.find(',') != std::string_view::npos) {
+    return fail(400, "a request must have one length");
+  }
   // Anything else would leave a body of unknown length on the connection.
   const auto encoding = message.find(http::field::transfer_encoding);
   if (encoding != message.end() &&

@@ -55,7 +55,7 @@ Result<std::shared_ptr<ssl::context>> make_tls_context(
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
   SSL_CTX_set_cipher_list(native, "ECDHE+AESGCM:ECDHE+CHACHA20");
   SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-  // An idle connection holds no buffers.
+  // OpenSSL's own buffers go while a connection is idle.
   SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
 
   error_code ec;

@@ -1,8 +1,24 @@
 #include "server/workers.h"
 
+#include <spdlog/spdlog.h>
+
+#include <exception>
 #include <utility>
 
+#include "server/log_value.h"
+
 namespace afterglow {
+namespace {
+
+void run(const std::function<void()>& job) {
+  try {
+    job();
+  } catch (const std::exception& thrown) {
+    spdlog::error("http work error={}", log_value(thrown.what()));
+  }
+}
+
+}  // namespace
 
 Workers::Workers(int threads) {
   for (int i = 0; i < threads; ++i) {
@@ -35,7 +51,7 @@ void Workers::loop() {
     auto job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job();
+    run(job);
     job = nullptr;
     lock.lock();
   }

@@ -19,7 +19,7 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// Requires: the job does not throw.
+  /// What a job throws is logged and goes no further.
   void post(std::function<void()> job);
 
  private:

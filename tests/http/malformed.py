@@ -198,6 +198,8 @@ def bad_http(dice: random.Random) -> bytes:
             lambda: line + host + "Content-Length: "
             + dice.choice(["-1", "+5", "5x", "0x5", "", "1e3", "9" * 30]) + "\r\n",
             lambda: line + host + size + "Content-Length: 1\r\n",
+            lambda: line + host + size + size,
+            lambda: line + host + f"Content-Length: {len(body)}, {len(body)}\r\n",
             lambda: line + host + size + chunked,
             lambda: line + host + chunked + size,
             lambda: line + host + "Transfer-Encoding: "
