@@ -144,15 +144,17 @@ def test_a_second_signal_cuts_at_once(phase, cache_dir):
 
 def test_signals_during_the_flush_leave_a_whole_cache(cache_dir, cold_chat):
     question = "What is forbidden?"
-    with Server(cache=cache_dir) as server:
+    fast = ("--activations", "int8")
+    with Server(*fast, cache=cache_dir) as server:
         server.chat(question, system=handbook())
         for _ in range(4):
             server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
     assert tool("verify", cache=cache_dir).status == 0
-    with Server(cache=cache_dir) as server:
+    with Server(*fast, cache=cache_dir) as server:
         warm = server.chat(question, system=handbook())
-    assert warm.text == cold_chat(question, system=handbook()).text
+    cold = cold_chat(question, system=handbook(), flags=fast)
+    assert warm.text == cold.text
 
 
 def test_requests_that_wait_are_answered_too():

@@ -9,8 +9,8 @@ from texts import sentences
 
 PAGE = 30 * 3 * 64 * 2 * 2 * 256  # bytes of KV of 256 tokens of the model
 MIB = 1 << 20
-CLIENTS = 10
-LIMIT = 330 * MIB
+CLIENTS = 6
+LIMIT = 250 * MIB
 # Program, tokenizer, buffers of sockets: what a limit of model, requests and
 # cache does not count.
 BESIDE = 20 * MIB
