@@ -1,12 +1,16 @@
 #include "server/http_server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,10 +121,26 @@ Output whole(std::string body) {
   return output;
 }
 
+/// Throws when it is started, or when its output is taken.
+class Faulty : public Exchange {
+ public:
+  explicit Faulty(bool at_start) : at_start_(at_start) {}
+  void start(std::function<void()> wake) override {
+    if (at_start_) throw std::runtime_error("no start");
+    wake();
+  }
+  Output take() override { throw std::runtime_error("no output"); }
+  void fail(const ApiError&) override {}
+
+ private:
+  const bool at_start_;
+};
+
 class HttpServerTest : public ::testing::Test {
  protected:
-  void serve(HttpLimits limits = {}) {
+  void serve(HttpLimits limits = {}, const char* host = "127.0.0.1") {
     HttpOptions options;
+    options.host = host;
     options.port = 0;
     options.limits = limits;
     auto started = HttpServer::start(options, [this](HttpRequest request) {
@@ -133,6 +153,16 @@ class HttpServerTest : public ::testing::Test {
 
   std::unique_ptr<Exchange> handle(HttpRequest request) {
     if (request.path == "/stage") return std::make_unique<Staged>(stage_);
+    if (request.path == "/throw") throw std::runtime_error("no luck");
+    if (request.path == "/full") throw std::bad_alloc();
+    if (request.path == "/throw/start") return std::make_unique<Faulty>(true);
+    if (request.path == "/throw/take") return std::make_unique<Faulty>(false);
+    if (request.path == "/who") {
+      return respond(
+          ResponseHead{},
+          request.client + (request.over_loopback ? " loopback" : " other")
+      );
+    }
     return respond(
         ResponseHead{},
         request.method + " " + request.path + " " +
@@ -465,6 +495,60 @@ TEST_F(HttpServerTest, IdleConnectionsKeepNobodyOut) {
     EXPECT_EQ(clients.back()->response().status, 200) << i;
   }
   EXPECT_LE(server_->connections(), 21U);
+}
+
+TEST_F(HttpServerTest, WithoutDescriptorsTheIdlestMakesRoom) {
+  serve();
+  TestClient idle(port());
+  ASSERT_TRUE(idle.get("/"));
+  EXPECT_EQ(idle.response().status, 200);
+
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int free = ::fcntl(0, F_DUPFD, 0);  // the lowest, as all are
+  ASSERT_GE(free, 0);
+  ::close(free);
+  rlimit low = before;
+  low.rlim_cur = static_cast<rlim_t>(free) + 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  TestClient next(port());  // has the last one
+  const bool sent = next.get("/next");
+  const auto response = next.response();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+
+  EXPECT_TRUE(sent);
+  EXPECT_EQ(response.body, "GET /next 0");
+  EXPECT_TRUE(idle.at_end());
+}
+
+TEST_F(HttpServerTest, WhatThrowsEndsItsRequestOnly) {
+  serve();
+  TestClient client(port());
+  ASSERT_TRUE(client.get("/throw"));
+  EXPECT_EQ(client.response().status, 500);
+  ASSERT_TRUE(client.get("/full"));
+  EXPECT_EQ(client.response().status, 503);
+  for (const char* path : {"/throw/start", "/throw/take"}) {
+    TestClient cut(port());
+    ASSERT_TRUE(cut.get(path));
+    EXPECT_EQ(cut.response().status, 0) << path;
+    EXPECT_TRUE(cut.at_end());
+  }
+  ASSERT_TRUE(client.get("/"));
+  EXPECT_EQ(client.response().status, 200);
+  client.close();
+  // Nothing that failed holds its connection.
+  EXPECT_TRUE(server_->wait_drained(steady_clock::now() + 10s));
+}
+
+TEST_F(HttpServerTest, AnIpv4ClientOfASocketForBothIsItself) {
+  serve({}, "::");
+  EXPECT_FALSE(server_->on_loopback());
+  TestClient client(port());
+  ASSERT_TRUE(client.get("/who"));
+  const auto response = client.response();
+  EXPECT_TRUE(response.body.starts_with("127.0.0.1:")) << response.body;
+  EXPECT_TRUE(response.body.ends_with(" loopback")) << response.body;
 }
 
 TEST_F(HttpServerTest, BodiesTogetherAreBounded) {
