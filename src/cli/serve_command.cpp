@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/descriptor_limit.h"
 #include "cli/engine_flags.h"
 #include "cli/flag_sources.h"
 #include "cli/report_error.h"
@@ -130,6 +131,7 @@ void flush_engine(Engine& engine, Signals& signals) {
 int serve(const ServeFlags& flags) {
   Signals signals;
   set_up_log(flags.log_level);
+  make_room_for_connections(flags.http.limits.connections);
   const auto rules = access_rules(flags.access, flags.http.host);
   if (!rules.ok()) return report_error(rules.error());
   EngineSlot slot;
