@@ -30,8 +30,9 @@ constexpr auto kCutTime = 2s;
 constexpr auto kFlushTime = 30s;
 constexpr auto kTick = 50ms;
 
-ApiOptions api_options(const ServeFlags& flags) {
+ApiOptions api_options(const ServeFlags& flags, bool keys_are_checked) {
   ApiOptions options;
+  options.clients_by_key = keys_are_checked || flags.engine.cache_namespaces;
   options.defaults = flags.requests;
   options.defaults.temperature = flags.sampling.temperature;
   options.defaults.top_p = flags.sampling.top_p;
@@ -135,7 +136,8 @@ int serve(const ServeFlags& flags) {
   const auto rules = access_rules(flags.access, flags.http.host);
   if (!rules.ok()) return report_error(rules.error());
   EngineSlot slot;
-  auto api = std::make_unique<Api>(slot, api_options(flags));
+  auto api =
+      std::make_unique<Api>(slot, api_options(flags, !rules->keys.empty()));
   auto started = HttpServer::start(
       flags.http,
       [&api](HttpRequest request) { return api->handle(std::move(request)); },
