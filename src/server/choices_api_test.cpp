@@ -77,6 +77,18 @@ TEST_F(ChoicesApiTest, EachChoiceHasItsSeedAndAllShareAGroup) {
   EXPECT_EQ(body["timings"]["prompt_n"], one["usage"]["prompt_tokens"]);
 }
 
+TEST_F(ChoicesApiTest, AKeyThatNobodyCheckedIsNoName) {
+  answer_by_seed();
+  const auto response = request(
+      "POST",
+      kChat,
+      "Authorization: Bearer me\r\n",
+      chat_body({{"seed", 1}}).dump()
+  );
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(clients_, std::set<std::string>{"127.0.0.1"});
+}
+
 TEST_F(ChoicesApiTest, AStreamTellsChoicesApart) {
   answer_by_seed();
   const auto response = post(
