@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <new>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -204,6 +206,24 @@ TEST_F(ApiTest, AFailureWhileGeneratingIsReported) {
   EXPECT_EQ(stream.status, 200);
   EXPECT_NE(stream.body.find("\"[engine.step] boom\""), std::string::npos);
   script_.fail.reset();
+  EXPECT_EQ(post(kChat, chat_body()).status, 200);
+}
+
+TEST_F(ApiTest, WhatThrowsIsReportedAndEndsNoMore) {
+  ready();
+  int asked = 0;
+  script_of_ = [&asked](const GenerationRequest&) -> testing::Script {
+    if (++asked == 2) throw std::runtime_error("no luck");
+    if (asked == 3) throw std::bad_alloc();
+    return {.text = "x", .hold = asked == 1};
+  };
+  // The first choice runs already, and is cancelled.
+  const auto broken = post(kChat, chat_body({{"n", 2}}));
+  EXPECT_EQ(broken.status, 500);
+  EXPECT_NE(broken.body.find("no luck"), std::string::npos);
+  EXPECT_TRUE(engine_.wait_idle());
+  EXPECT_EQ(engine_.cancels(), 1U);
+  EXPECT_EQ(post(kChat, chat_body()).status, 503);
   EXPECT_EQ(post(kChat, chat_body()).status, 200);
 }
 

@@ -10,10 +10,13 @@ bytes end too early, a connection that closes without an answer.
 import json
 import os
 import random
+import re
+import select
 import socket
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import malformed
 import pytest
@@ -92,6 +95,11 @@ def assert_refused(request: bytes, answer) -> None:
 def assert_well(server) -> None:
     assert server.process.poll() is None, server.output()[-2000:]
     assert server.complete("Once upon a time").completion_tokens > 0
+
+
+def resident_mib(server) -> int:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) // 1024
 
 
 def open_files(server) -> int:
@@ -191,6 +199,45 @@ def test_a_chunk_without_end_takes_no_memory(server):
         )
         answer = wire.answer()
         assert answer[0] == 431
+
+
+def test_clients_that_leave_take_what_they_asked_for_with_them():
+    """The workers are busy; what waits for them is dropped with its client."""
+    letters = bytes(97 + byte % 26 for byte in range(256))
+
+    def post(path: str, **body) -> bytes:
+        return malformed.framed("POST", path, json.dumps(body).encode())
+
+    def word() -> str:  # takes seconds, and little memory
+        return os.urandom(2 << 20).translate(letters).decode()
+
+    size, count = 16 << 20, 48
+    texts = post("/tokenize", content="x" * size)
+    prompts = post("/v1/completions", prompt="x" * size, max_tokens=1)
+    with Server("--drain-seconds", 0) as server:
+        busy = [Wire(server.port) for _ in range(24)]
+        for wire in busy:
+            wire.send(post("/tokenize", content=word()))
+        before = resident_mib(server)
+        for n in range(1, count + 1):
+            with Wire(server.port) as wire:
+                wire.send(texts if n % 8 else prompts)
+            wait_for(
+                lambda n=n: server.output().count("left=true") == n,
+                "client that left",
+            )
+        grown = resident_mib(server) - before
+        last = busy[-1].socket
+        assert select.select([last], [], [], 0)[0] == [], "nothing waited"
+        assert grown < count * size // (1 << 20) // 2
+
+        start = time.monotonic()
+        assert server.terminate() == 0
+        took = time.monotonic() - start
+        print(f"{grown} MiB more, ended in {took:.1f} s")
+        assert took < 15
+        for wire in busy:
+            wire.socket.close()
 
 
 def test_connections_are_bounded_and_silent_ones_keep_nobody_out():
