@@ -212,7 +212,7 @@ TEST_F(ChoicesApiTest, ARefusalInTheMiddleEndsThoseThatBegan) {
 }
 
 TEST_F(ChoicesApiTest, AClientThatLeavesEndsAllItsChoices) {
-  script_.endless = true;
+  script_.hold = true;  // only a cancel ends them
   ready();
   {
     testing::TestClient client(server_->port());
