@@ -12,6 +12,7 @@ add_library(
   field_reader.cpp
   http_wire.cpp
   json_body.cpp
+  log_value.cpp
   openai_schema.cpp
   prompt_fields.cpp
   request_reader.cpp
