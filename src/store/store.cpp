@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "store/block_index.h"
@@ -19,6 +21,9 @@
 namespace afterglow {
 
 namespace {
+
+/// How long opening waits for all files to be known: enough for some hundreds.
+constexpr auto kIndexWait = std::chrono::milliseconds(100);
 
 class DiskStore final : public Store {
  public:
@@ -64,8 +69,12 @@ class DiskStore final : public Store {
     indexer_ = std::thread([this] {
       index_.scan(manifest_.load());
       context_.count([](StoreStats& stats) { stats.index_complete = true; });
+      indexed_.set_value();
     });
     writer_ = std::make_unique<WriteLoop>(context_, space_, manifest_);
+    // Whole blocks are found by their names alone, a last one filled in part
+    // is not: a prompt that comes at once, as a command's does, would miss it.
+    indexed_.get_future().wait_for(kIndexWait);
     return {};
   }
 
@@ -103,6 +112,7 @@ class DiskStore final : public Store {
   std::unique_ptr<IoThreads> io_threads_;
   std::unique_ptr<Restorer> restorer_;
   std::thread indexer_;
+  std::promise<void> indexed_;
   std::unique_ptr<WriteLoop> writer_;
 };
 
