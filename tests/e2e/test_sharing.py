@@ -119,6 +119,11 @@ def test_servers_share_a_directory_under_load(
         check_others_hit(servers[::-1], "after")
         for client in running:
             client.result(timeout=300)
+        # More than fits, whenever the clearing came.
+        for number in range(4):
+            text = sentences(60, seed=600 + number)
+            servers[number % count].complete(text, max_tokens=TOKENS)
+            servers[number % count].flush()
         evicted = [
             metric(server, "disk", "evicted_blocks") for server in servers
         ]
