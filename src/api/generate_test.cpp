@@ -237,8 +237,9 @@ TEST(Generate, RunsOnManyThreadsAsAlone) {
 
 TEST(Generate, EndsWithItsModel) {
   Model model = load_tiny();
-  TextStream running =
-      stream_generate(model, some_tokens(300), {.max_tokens = 200});
+  GenerateOptions options{.max_tokens = 200};
+  options.sampler = most_likely;  // so it cannot end unless we go on
+  TextStream running = stream_generate(model, some_tokens(300), options);
   EXPECT_TRUE(running.next());
   EXPECT_TRUE(model.close());
   StepOutput last;
