@@ -70,18 +70,23 @@ TEST(SchedulerSharing, PromptsThatDivergeInsideAPageShareUpToThere) {
   EXPECT_EQ(bench.runner_.computed_tokens, 3000u + 4 * 100 + 5 * 3);
 }
 
+std::vector<std::shared_ptr<Collector>> submit_group(
+    Bench& bench, GenerationRequest request, int count
+) {
+  request.share_group = std::make_shared<const ShareGroup>();
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (int i = 0; i < count; ++i) {
+    sinks.push_back(bench.submit(request));
+  }
+  return sinks;
+}
+
 TEST(SchedulerSharing, OneOfAGroupReadsForAllThoughNothingIsCached) {
   // Also where the answers end with the step that has read the prompt.
   for (std::size_t count : {1, 4}) {
     Bench bench;
     Tokens prompt = random_tokens(700, 1);
-    auto group = std::make_shared<const ShareGroup>();
-    std::vector<std::shared_ptr<Collector>> sinks;
-    for (int i = 0; i < 20; ++i) {
-      GenerationRequest request = uncached(prompt, count);
-      request.share_group = group;
-      sinks.push_back(bench.submit(std::move(request)));
-    }
+    auto sinks = submit_group(bench, uncached(prompt, count), 20);
     bench.run();
     for (const auto& sink : sinks) {
       expect_answer(*sink, prompt, count);
@@ -99,13 +104,7 @@ TEST(SchedulerSharing, AGroupSharesItsPrefillThoughOnlyOneHasAPlace) {
   for (std::size_t count : {1, 4}) {
     Bench bench(options);
     Tokens prompt = random_tokens(700, 1);
-    auto group = std::make_shared<const ShareGroup>();
-    std::vector<std::shared_ptr<Collector>> sinks;
-    for (int i = 0; i < 4; ++i) {
-      GenerationRequest request = uncached(prompt, count);
-      request.share_group = group;
-      sinks.push_back(bench.submit(std::move(request)));
-    }
+    auto sinks = submit_group(bench, uncached(prompt, count), 4);
     bench.run();
     for (const auto& sink : sinks) {
       expect_answer(*sink, prompt, count);
@@ -118,13 +117,7 @@ TEST(SchedulerSharing, AGroupSharesItsPrefillThoughOnlyOneHasAPlace) {
 
 TEST(SchedulerSharing, AGroupSharesShortPromptsToo) {
   Bench bench;
-  auto group = std::make_shared<const ShareGroup>();
-  std::vector<std::shared_ptr<Collector>> sinks;
-  for (int i = 0; i < 3; ++i) {
-    GenerationRequest request = uncached({1, 2, 3, 4, 5}, 2);
-    request.share_group = group;
-    sinks.push_back(bench.submit(std::move(request)));
-  }
+  auto sinks = submit_group(bench, uncached({1, 2, 3, 4, 5}, 2), 3);
   bench.run();
   for (const auto& sink : sinks) {
     expect_answer(*sink, {1, 2, 3, 4, 5}, 2);

@@ -9,6 +9,7 @@
 #include "server/cache_json.h"
 #include "server/deferred.h"
 #include "server/generation.h"
+#include "server/json_output.h"
 #include "server/metrics.h"
 #include "server/openai_response.h"
 #include "server/page.h"
@@ -26,22 +27,6 @@ std::unique_ptr<Exchange> respond_json(
   ResponseHead head;
   head.status = status;
   return respond(std::move(head), openai::dump(body));
-}
-
-Output json_output(const json& body, unsigned status = 200) {
-  Output output;
-  output.head.emplace();
-  output.head->status = status;
-  output.body = openai::dump(body);
-  output.done = true;
-  return output;
-}
-
-/// An engine's error about the entry that a request named.
-Output entry_error(const Error& error) {
-  ApiError answer = to_api_error(error);
-  if (answer.status < 500) answer.param = "id";
-  return error_output(answer);
 }
 
 ApiError not_ready(const EngineSlot::View& view) {
@@ -318,7 +303,7 @@ std::unique_ptr<Exchange> Api::remove(const HttpRequest& request) {
       [](Engine& engine, const std::string& name, const CacheCall& call) {
         const auto removed = call.entry ? engine.remove_entry(name, *call.entry)
                                         : engine.clear_cache(name);
-        if (!removed.ok()) return entry_error(removed.error());
+        if (!removed.ok()) return fault_output(removed.error(), "id");
         return json_output(
             {{"object", "cache.deleted"},
              {"entries", removed->entries},
@@ -369,7 +354,7 @@ std::unique_ptr<Exchange> Api::set_pinned(
       disk_worker_,
       [pinned](Engine& engine, const std::string& name, const CacheCall& call) {
         const auto entry = engine.set_pinned(name, *call.entry, pinned);
-        if (!entry.ok()) return entry_error(entry.error());
+        if (!entry.ok()) return fault_output(entry.error(), "id");
         json body = {{"object", "cache.entry"}};
         body.update(entry_json(*entry));
         return json_output(body);

@@ -10,28 +10,13 @@
 
 #include "base/utf8.h"
 #include "server/field_reader.h"
-#include "server/openai_response.h"
+#include "server/json_output.h"
 #include "server/prompt_fields.h"
 
 namespace afterglow {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-Output json_output(const json& body) {
-  Output output;
-  output.head.emplace();
-  output.body = openai::dump(body);
-  output.done = true;
-  return output;
-}
-
-/// The error of an engine's about a member.
-Output fault_of(const Error& error, const char* member) {
-  ApiError answer = to_api_error(error);
-  if (answer.status == 400) answer.param = member;
-  return error_output(answer);
-}
 
 json piece_json(std::string_view piece) {
   if (is_utf8(piece)) return std::string(piece);
@@ -89,7 +74,7 @@ Output tokenize(
 
   const Tokenizer& tokenizer = engine.tokenizer();
   const auto tokens = tokenizer.encode(*content, add_special, parse_special);
-  if (!tokens.ok()) return fault_of(tokens.error(), "content");
+  if (!tokens.ok()) return fault_output(tokens.error(), "content");
   return json_output({{"tokens", tokens_json(*tokens, with_pieces, tokenizer)}}
   );
 }
@@ -138,8 +123,9 @@ Output apply_template(
   const ChatPrompt chat = read_chat_prompt(fields, defaults);
   if (const auto& fault = end_of(fields)) return error_output(*fault);
   const auto prompt = engine.render_chat(chat.input());
-  if (!prompt.ok())
-    return fault_of(prompt.error(), member_at_fault(chat, prompt.error()));
+  if (!prompt.ok()) {
+    return fault_output(prompt.error(), member_at_fault(chat, prompt.error()));
+  }
   return json_output({{"prompt", *prompt}});
 }
 

@@ -2,6 +2,18 @@
 
 import json
 
+from openai import OpenAI
+
+
+def openai_client(server):
+    """A client that tells of the first answer, whatever it is."""
+    return OpenAI(
+        base_url=f"http://127.0.0.1:{server.port}/v1",
+        api_key="none",
+        max_retries=0,
+        timeout=120,
+    )
+
 
 def call(server, method, path, body=None, key=None, headers=None):
     """One exchange: status, and the body as JSON where it is JSON.

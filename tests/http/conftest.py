@@ -2,7 +2,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from openai import OpenAI
+from calls import openai_client
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
@@ -22,9 +22,4 @@ def server():
 
 @pytest.fixture(scope="session")
 def client(server):
-    return OpenAI(
-        base_url=f"http://127.0.0.1:{server.port}/v1",
-        api_key="none",
-        max_retries=0,
-        timeout=120,
-    )
+    return openai_client(server)

@@ -4,8 +4,8 @@ gets one that does, and learns from the conversation what a call looks like."""
 import json
 
 import pytest
-from calls import good
-from openai import BadRequestError, OpenAI
+from calls import good, openai_client
+from openai import BadRequestError
 from serving import Server
 
 TEMPLATE = r"""
@@ -47,12 +47,7 @@ def agent_server():
 
 @pytest.fixture(scope="module")
 def agent(agent_server):
-    return OpenAI(
-        base_url=f"http://127.0.0.1:{agent_server.port}/v1",
-        api_key="none",
-        max_retries=0,
-        timeout=120,
-    )
+    return openai_client(agent_server)
 
 
 def call_of(number, city):
