@@ -108,6 +108,7 @@ struct HttpServer::Impl {
     if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
     if (!ec) acceptor.bind(endpoint, ec);
     if (!ec) acceptor.listen(tcp::acceptor::max_listen_connections, ec);
+    if (!ec) acceptor.non_blocking(true, ec);
     if (!ec) bound = acceptor.local_endpoint(ec);
     if (ec) return listen_error(options, ec);
     return {};
@@ -119,10 +120,14 @@ struct HttpServer::Impl {
     while (acceptor.is_open()) {
       std::string failure;
       try {
-        auto [ec, socket] = co_await acceptor.async_accept(
-            asio::make_strand(context), use_result
-        );
+        // Not async_accept, which tries at once: Linux wants a descriptor
+        // before it looks whether anyone waits, and somebody would be closed for none.
+        auto [ec] =
+            co_await acceptor.async_wait(tcp::acceptor::wait_read, use_result);
         if (!acceptor.is_open()) break;
+        tcp::socket socket(asio::make_strand(context));
+        if (!ec) acceptor.accept(socket, ec);
+        if (ec == asio::error::would_block) continue;  // it has gone again
         if (!ec) admit(std::move(socket));
         if (ec) failure = ec.message();
         if (out_of_descriptors(ec)) shared->close_idlest();

@@ -498,6 +498,9 @@ TEST_F(HttpServerTest, IdleConnectionsKeepNobodyOut) {
 }
 
 TEST_F(HttpServerTest, WithoutDescriptorsTheIdlestMakesRoom) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "UBSan, built in with it, looks at objects through pipes";
+#endif
   serve();
   TestClient idle(port());
   ASSERT_TRUE(idle.get("/"));
@@ -514,9 +517,11 @@ TEST_F(HttpServerTest, WithoutDescriptorsTheIdlestMakesRoom) {
   TestClient next(port());  // has the last one
   const bool sent = next.get("/next");
   const auto response = next.response();
+  const bool closed_for_nobody = next.ended_within(300ms);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 
   EXPECT_TRUE(sent);
+  EXPECT_FALSE(closed_for_nobody);
   EXPECT_EQ(response.body, "GET /next 0");
   EXPECT_TRUE(idle.at_end());
 }
