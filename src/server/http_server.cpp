@@ -121,7 +121,8 @@ struct HttpServer::Impl {
       std::string failure;
       try {
         // Not async_accept, which tries at once: Linux wants a descriptor
-        // before it looks whether anyone waits, and somebody would be closed for none.
+        // before it looks whether anyone waits, and somebody would be closed
+        // for none.
         auto [ec] =
             co_await acceptor.async_wait(tcp::acceptor::wait_read, use_result);
         if (!acceptor.is_open()) break;
