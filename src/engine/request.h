@@ -40,7 +40,7 @@ struct Timings {
 inline constexpr std::size_t kFinishReasons = 3;
 
 /// The prompt was read up to `done` of `total` tokens, `cached` of which were
-/// not computed.
+/// not computed. For one that waits: what another has read of it so far.
 struct Progress {
   std::size_t done = 0;
   std::size_t total = 0;

@@ -264,6 +264,7 @@ void Scheduler::run() {
       take_choices();
       start_restored();
       admit();
+      tell_waiting();
       publish_load();
       if (any_ready()) {
         step();

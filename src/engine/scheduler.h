@@ -42,6 +42,8 @@ struct SchedulerOptions {
   bool kv_outside_pool = false;       // sequences have arrays, pages are copies
   std::size_t min_match_tokens = 32;  // shorter matches are computed again
   StepPacer::Limits pacing;
+  // One that waits is told so each time it has heard nothing for so long.
+  std::chrono::milliseconds waits_in_silence{1000};
   // A step that lasts longer will not end: see Engine::health.
   std::chrono::seconds longest_step{120};
 };
@@ -172,6 +174,7 @@ class Scheduler {
   bool must_wait(Waiting& waiting) const;
   void borrow_for_next();
   void lend_to_waiting(Sequence& sequence);
+  void tell_waiting();
 
   // Does what may take memory on a sequence's behalf. False: the system had
   // none, so it has failed, alone, and is over.

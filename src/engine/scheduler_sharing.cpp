@@ -137,4 +137,28 @@ void Scheduler::lend_to_waiting(Sequence& sequence) {
   });
 }
 
+// Who waits for another one's tokens is told how many of them there are.
+void Scheduler::tell_waiting() {
+  auto could_not = [this](Sequence& sequence, std::size_t read) {
+    const bool told = had_memory(sequence, [&] {
+      sequence.tell_waits(read, options_.waits_in_silence);
+    });
+    if (!told) {
+      ended(sequence);
+    }
+    return !told;
+  };
+  queue_.erase_if([&](const Waiting& waiting) {
+    std::size_t read = waiting.lent.restored.tokens;
+    if (SequencePtr reader =
+            waiting.awaits ? find_running(*waiting.awaits) : nullptr) {
+      read = std::min(reader->prompt_read(), waiting.awaited_tokens);
+    }
+    return could_not(*waiting.sequence, read);
+  });
+  if (next_ && could_not(*next_->sequence, next_->lent.restored.tokens)) {
+    next_.reset();
+  }
+}
+
 }  // namespace afterglow

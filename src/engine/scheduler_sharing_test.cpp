@@ -54,6 +54,64 @@ TEST(SchedulerSharing, FollowersTakeAllThatTheyShareFromMemory) {
   EXPECT_EQ(counters.ram_hits, 7u);
 }
 
+TEST(SchedulerSharing, FollowersHearHowFarTheirPromptIsRead) {
+  SchedulerOptions options;
+  options.waits_in_silence = std::chrono::milliseconds(0);
+  Bench bench(options);
+  Tokens prompt = random_tokens(3000, 1);
+  auto first = bench.submit(request_for(prompt));
+  auto follower = bench.submit(request_for(prompt));
+  std::vector<std::size_t> heard;
+  bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
+    const Progress progress = follower->last_progress();
+    EXPECT_EQ(progress.total, 3000u);
+    EXPECT_LE(progress.done, bench.runner_.computed_tokens);
+    heard.push_back(progress.done);
+    return {};
+  };
+  bench.run();
+  expect_answer(*first, prompt, 4);
+  expect_answer(*follower, prompt, 4);
+  ASSERT_GE(heard.size(), 20u);
+  for (std::size_t i = 1; i < 20; ++i) {
+    EXPECT_GT(heard[i], heard[i - 1]) << i;
+  }
+}
+
+TEST(SchedulerSharing, AFollowerThatNobodyListensToEndsWhileItWaits) {
+  SchedulerOptions options;
+  options.waits_in_silence = std::chrono::milliseconds(0);
+  Bench bench(options);
+  Tokens prompt = random_tokens(3000, 1);
+  auto first = bench.submit(request_for(prompt));
+  auto follower = bench.submit(request_for(prompt));
+  follower->leave_after(0);
+  std::size_t steps = 0;
+  bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
+    EXPECT_EQ(bench.scheduler_.load().queued, ++steps == 1 ? 1u : 0u);
+    return {};
+  };
+  bench.run();
+  expect_answer(*first, prompt, 4);
+}
+
+TEST(SchedulerSharing, WhoHasJustHeardIsNotToldThatItWaits) {
+  SchedulerOptions options;
+  options.waits_in_silence = std::chrono::hours(1);
+  Bench bench(options);
+  Tokens prompt = random_tokens(3000, 1);
+  auto first = bench.submit(request_for(prompt));
+  auto follower = bench.submit(request_for(prompt));
+  bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
+    if (first->last_progress().done < 2900) {
+      EXPECT_EQ(follower->last_progress().total, 0u);
+    }
+    return {};
+  };
+  bench.run();
+  expect_answer(*first, prompt, 4);
+}
+
 TEST(SchedulerSharing, PromptsThatDivergeInsideAPageShareUpToThere) {
   Bench bench;
   Tokens shared = random_tokens(2900, 1);

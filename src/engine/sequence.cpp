@@ -252,7 +252,18 @@ void Sequence::abandon(Error error) {
   send(Failed{std::move(error), nullptr});
 }
 
+void Sequence::tell_waits(std::size_t read, Clock::duration patience) {
+  if (Clock::now() - last_event_ < patience) {
+    return;
+  }
+  send(Progress{read, request_.prompt.size(), 0});
+  if (!listening_) {
+    cancel(FinishReason::kCancelled);
+  }
+}
+
 void Sequence::send(Event event) {
+  last_event_ = Clock::now();
   if (listening_) {
     listening_ = request_.sink->send(std::move(event));
   }

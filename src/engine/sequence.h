@@ -104,6 +104,10 @@ class Sequence {
   /// Why it ended; none: it runs, or has failed.
   std::optional<FinishReason> reason() const { return reason_; }
 
+  /// Tells that it waits, with so many tokens of its prompt read by another,
+  /// unless an event was sent in the last `patience`. Cancels it when nobody
+  /// listens any more. Requires: begin() was not called yet.
+  void tell_waits(std::size_t read, Clock::duration patience);
   /// It waits for the disk. in_ram: tokens that lay in memory by then.
   void mark_restoring(std::size_t in_ram) {
     restore_started_ = Clock::now();
@@ -166,6 +170,7 @@ class Sequence {
   std::optional<FinishReason> reason_;
   std::optional<Token> stop_token_;
   Clock::time_point submitted_ = Clock::now();
+  Clock::time_point last_event_ = submitted_;
   Clock::time_point restore_started_{};
   Clock::time_point began_{};
   Clock::time_point first_token_{};

@@ -1,9 +1,10 @@
 """Requests with the same prompt that come at once: it is read once."""
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 
-from serving import Server
+from serving import Server, wait_for
 from texts import handbook, sentences
 
 CLIENTS = 8
@@ -77,3 +78,27 @@ def test_the_choices_of_one_answer_share_a_prefill_that_nothing_caches():
     assert entries == 0
     texts = {one["index"]: one["text"] for one in answer["choices"]}
     assert texts[2] == alone["choices"][0]["text"]
+
+
+def test_who_waits_for_a_prompt_hears_how_far_it_is_read():
+    with Server("--activations", "int8") as server:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(server.ask, CHAT, QUESTION)
+            wait_for(lambda: server.running() == 1, "a running request")
+            connection = server.connect()
+            connection.request(
+                "POST", CHAT, json.dumps({**QUESTION, "stream": True})
+            )
+            comments = [
+                line
+                for line in connection.getresponse().read().splitlines()
+                if line.startswith(b": keepalive")
+            ]
+            connection.close()
+            total = first.result().prompt_tokens
+    # Its own work is the last token only; the rest it heard as it waited.
+    assert len(comments) >= 2
+    assert comments[-1] == b": keepalive %d/%d" % (total, total)
+    done = [int(re.search(rb"(\d+)/", line)[1]) for line in comments]
+    assert all(0 < some < total for some in done[1:-1])
+    assert done == sorted(done)

@@ -97,7 +97,10 @@ export class GrowingAnswer {
    * @param {number} total
    */
   reading(done, total) {
-    this.note_.textContent = `Reading the prompt: ${done} of ${total} tokens`;
+    this.note_.textContent =
+      done === 0
+        ? "Waiting for its turn"
+        : `Reading the prompt: ${done} of ${total} tokens`;
   }
 
   /**
