@@ -187,7 +187,12 @@ std::unique_ptr<Exchange> Api::on_text(
   return defer(
       prepare_workers_,
       [this, engine = view.engine, body = request.body, &call] {
-        return call(*engine, body, options_.defaults, options_.json);
+        const auto members = parse_json_object(body, options_.json);
+        if (const auto* error = std::get_if<ApiError>(&members)) {
+          return error_output(*error);
+        }
+        FieldReader fields(std::get<json>(members));
+        return call(*engine, fields, options_.defaults);
       }
   );
 }

@@ -14,28 +14,16 @@ using json = nlohmann::ordered_json;
 std::variant<json, ApiError> members_of(
     const HttpRequest& request, const JsonLimits& limits
 ) {
-  json members = json::object();
-  if (request.body.find_first_not_of(" \t\r\n") != std::string::npos) {
-    const auto parsed = parse_json_body(request.body, limits);
-    if (!parsed.ok()) {
-      ApiError error = to_api_error(parsed.error());
-      error.code = "invalid_json";
-      return error;
+  auto body = parse_json_object(request.body, limits, BodyIs::kOptional);
+  if (auto* members = std::get_if<json>(&body)) {
+    for (const auto& [name, value] : request.query) {
+      if (members->contains(name)) {
+        return invalid_field(name, "'" + name + "' is given twice");
+      }
+      (*members)[name] = value;
     }
-    if (!parsed->is_object() && !parsed->is_null()) {
-      return invalid_field(
-          "", "the body must be a JSON object", "invalid_json"
-      );
-    }
-    if (parsed->is_object()) members = *parsed;
   }
-  for (const auto& [name, value] : request.query) {
-    if (members.contains(name)) {
-      return invalid_field(name, "'" + name + "' is given twice");
-    }
-    members[name] = value;
-  }
-  return members;
+  return body;
 }
 
 void read_entry(FieldReader& fields, TakesEntry takes, CacheCall& call) {

@@ -149,14 +149,19 @@ Result<json> parse_json_body(std::string_view text, const JsonLimits& limits) {
 }
 
 std::variant<nlohmann::ordered_json, ApiError> parse_json_object(
-    std::string_view text, const JsonLimits& limits
+    std::string_view text, const JsonLimits& limits, BodyIs body
 ) {
+  const bool optional = body == BodyIs::kOptional;
+  if (optional && text.find_first_not_of(" \t\r\n") == text.npos) {
+    return json::object();
+  }
   auto parsed = parse_json_body(text, limits);
   if (!parsed.ok()) {
     ApiError error = to_api_error(parsed.error());
     error.code = "invalid_json";
     return error;
   }
+  if (optional && parsed->is_null()) return json::object();
   if (!parsed->is_object()) {
     return invalid_field("", "the body must be a JSON object", "invalid_json");
   }

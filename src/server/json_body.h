@@ -23,9 +23,15 @@ Result<nlohmann::ordered_json> parse_json_body(
     std::string_view text, const JsonLimits& limits = {}
 );
 
+/// Whether a body may be left out: nothing, blanks and null then stand for an
+/// empty object.
+enum class BodyIs { kRequired, kOptional };
+
 /// The same for a body that must be an object; the error is the client's.
 std::variant<nlohmann::ordered_json, ApiError> parse_json_object(
-    std::string_view text, const JsonLimits& limits = {}
+    std::string_view text,
+    const JsonLimits& limits = {},
+    BodyIs body = BodyIs::kRequired
 );
 
 }  // namespace afterglow

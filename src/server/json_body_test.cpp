@@ -69,6 +69,22 @@ TEST(JsonBody, DoesNotRepeatTheTextInErrors) {
   EXPECT_EQ(parsed.error().message.find("secret"), std::string::npos);
 }
 
+TEST(JsonBody, OnlyOneThatIsOptionalMayBeLeftOut) {
+  for (const char* text : {"", " \r\n\t", "null"}) {
+    const auto optional = parse_json_object(text, {}, BodyIs::kOptional);
+    ASSERT_TRUE(std::holds_alternative<json>(optional)) << text;
+    EXPECT_EQ(std::get<json>(optional), json::object()) << text;
+    const auto required = parse_json_object(text);
+    ASSERT_TRUE(std::holds_alternative<ApiError>(required)) << text;
+    EXPECT_EQ(std::get<ApiError>(required).code, "invalid_json") << text;
+  }
+  for (const char* text : {"[]", "0", "{", "nul"}) {
+    const auto wrong = parse_json_object(text, {}, BodyIs::kOptional);
+    ASSERT_TRUE(std::holds_alternative<ApiError>(wrong)) << text;
+    EXPECT_EQ(std::get<ApiError>(wrong).code, "invalid_json") << text;
+  }
+}
+
 TEST(JsonBody, LimitsDepthExactly) {
   const JsonLimits limits{.depth = 8};
   EXPECT_TRUE(parse_json_body(nested(8), limits).ok());

@@ -4,12 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/utf8.h"
-#include "server/field_reader.h"
 #include "server/json_output.h"
 #include "server/prompt_fields.h"
 
@@ -54,17 +53,8 @@ const std::optional<ApiError>& end_of(FieldReader& fields) {
 
 }  // namespace
 
-Output tokenize(
-    const Engine& engine,
-    std::string_view body,
-    const RequestDefaults&,
-    const JsonLimits& limits
-) {
-  const auto parsed = parse_json_object(body, limits);
-  if (const auto* error = std::get_if<ApiError>(&parsed)) {
-    return error_output(*error);
-  }
-  FieldReader fields(std::get<json>(parsed));
+Output
+tokenize(const Engine& engine, FieldReader& fields, const RequestDefaults&) {
   const auto content = fields.text("content");
   if (!content) fields.fail("content", "is missing");
   const bool add_special = fields.boolean("add_special").value_or(false);
@@ -79,17 +69,8 @@ Output tokenize(
   );
 }
 
-Output detokenize(
-    const Engine& engine,
-    std::string_view body,
-    const RequestDefaults&,
-    const JsonLimits& limits
-) {
-  const auto parsed = parse_json_object(body, limits);
-  if (const auto* error = std::get_if<ApiError>(&parsed)) {
-    return error_output(*error);
-  }
-  FieldReader fields(std::get<json>(parsed));
+Output
+detokenize(const Engine& engine, FieldReader& fields, const RequestDefaults&) {
   const json* list = fields.find("tokens");
   const auto tokens = list == nullptr ? std::nullopt : to_tokens(*list);
   const Tokenizer& tokenizer = engine.tokenizer();
@@ -110,16 +91,8 @@ Output detokenize(
 }
 
 Output apply_template(
-    const Engine& engine,
-    std::string_view body,
-    const RequestDefaults& defaults,
-    const JsonLimits& limits
+    const Engine& engine, FieldReader& fields, const RequestDefaults& defaults
 ) {
-  const auto parsed = parse_json_object(body, limits);
-  if (const auto* error = std::get_if<ApiError>(&parsed)) {
-    return error_output(*error);
-  }
-  FieldReader fields(std::get<json>(parsed));
   const ChatPrompt chat = read_chat_prompt(fields, defaults);
   if (const auto& fault = end_of(fields)) return error_output(*fault);
   const auto prompt = engine.render_chat(chat.input());

@@ -1,21 +1,18 @@
 #pragma once
 
-#include <string_view>
-
 #include "engine/engine.h"
 #include "server/exchange.h"
+#include "server/field_reader.h"
 #include "server/openai_schema.h"
 
 namespace afterglow {
 
-/// What the endpoints of a model's text answer to a body; errors included.
+/// What the endpoints of a model's text answer to a body's members; errors,
+/// those of members nobody knows too, included.
 /// Source: llama-server's endpoints of these names.
 /// Thread: they take milliseconds for long texts; not for I/O threads.
 using TextCall = Output(
-    const Engine& engine,
-    std::string_view body,
-    const RequestDefaults& defaults,
-    const JsonLimits& limits
+    const Engine& engine, FieldReader& fields, const RequestDefaults& defaults
 );
 
 /// POST /tokenize: the token ids of `content`, with `with_pieces` each as
