@@ -2,13 +2,13 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace afterglow {
 namespace {
 
-Status out_of_range(const char* field, const std::string& range) {
-  return Error{
-      Code::kInvalidArgument, std::string(field) + " must be " + range};
+SamplingFault out_of_range(const char* field, const std::string& range) {
+  return {field, std::string(field) + " must be " + range};
 }
 
 // False for NaN too.
@@ -18,7 +18,9 @@ bool within(double value, double low, double high) {
 
 }  // namespace
 
-Status validate(const SamplingParams& params, std::size_t vocab_size) {
+std::optional<SamplingFault> find_fault(
+    const SamplingParams& params, std::size_t vocab_size
+) {
   if (!(params.temperature >= 0) || !std::isfinite(params.temperature)) {
     return out_of_range("temperature", "a finite number of at least 0");
   }
@@ -66,6 +68,13 @@ Status validate(const SamplingParams& params, std::size_t vocab_size) {
     if (!std::isfinite(bias)) {
       return out_of_range("logit_bias", "of finite values");
     }
+  }
+  return std::nullopt;
+}
+
+Status validate(const SamplingParams& params, std::size_t vocab_size) {
+  if (auto fault = find_fault(params, vocab_size)) {
+    return Error{Code::kInvalidArgument, std::move(fault->message)};
   }
   return {};
 }

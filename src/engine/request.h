@@ -18,7 +18,18 @@
 
 namespace afterglow {
 
-/// Errors: kInvalidArgument naming the field and its range.
+/// A parameter that is out of its range.
+struct SamplingFault {
+  const char* parameter;  // its name in SamplingParams
+  std::string message;    // names it and its range
+};
+
+/// The first that is out of its range; nothing: all are within.
+std::optional<SamplingFault> find_fault(
+    const SamplingParams& params, std::size_t vocab_size
+);
+
+/// Errors: kInvalidArgument with the message of the first fault.
 Status validate(const SamplingParams& params, std::size_t vocab_size);
 
 /// Where the prompt's tokens came from and how long the parts took.

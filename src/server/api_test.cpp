@@ -170,10 +170,6 @@ TEST_F(ApiTest, WhatTheClientAskedForReachesTheEngine) {
 
 TEST_F(ApiTest, TheEnginesRefusalsHaveTheirStatus) {
   ready();
-  const auto empty = post("/v1/completions", {{"prompt", ""}});
-  EXPECT_EQ(empty.status, 400);
-  const auto top_k = post("/v1/completions", {{"prompt", "a"}, {"top_k", 999}});
-  EXPECT_EQ(top_k.status, 400);
   const auto long_prompt =
       post("/v1/completions", {{"prompt", std::string(4096, 'x')}});
   EXPECT_EQ(long_prompt.status, 400);
@@ -184,6 +180,36 @@ TEST_F(ApiTest, TheEnginesRefusalsHaveTheirStatus) {
   const auto full = post(kChat, chat_body());
   EXPECT_EQ(full.status, 429);
   EXPECT_NE(full.head.find("Retry-After: 1"), std::string::npos);
+}
+
+TEST_F(ApiTest, TheEnginesRefusalsNameTheMember) {
+  ready();
+  struct Case {
+    json more;
+    const char* param;
+  };
+  const json far = {{"300", 1}};
+  const json huge = {{"5", 1e300}};
+  for (const Case& c : {
+           Case{{{"prompt", ""}}, "prompt"},
+           Case{{{"prompt", json::array({1, 258})}}, "prompt"},
+           Case{{{"prompt", json::parse("[[1], [258]]")}}, "prompt"},
+           Case{{{"prompt", "a"}, {"top_k", 258}}, "top_k"},
+           Case{{{"prompt", "a"}, {"logit_bias", far}}, "logit_bias"},
+           Case{{{"prompt", "a"}, {"logit_bias", huge}}, "logit_bias"},
+       }) {
+    for (const bool stream : {false, true}) {
+      json body = c.more;
+      body["stream"] = stream;
+      const auto response = post("/v1/completions", body);
+      EXPECT_EQ(response.status, 400) << body;
+      const json error = json::parse(response.body)["error"];
+      EXPECT_EQ(error["param"], c.param) << body;
+      EXPECT_EQ(error["type"], "invalid_request_error") << body;
+    }
+  }
+  const auto chat = post(kChat, chat_body({{"top_k", 258}}));
+  EXPECT_EQ(json::parse(chat.body)["error"]["param"], "top_k");
 }
 
 TEST_F(ApiTest, AStreamKeepsAliveDuringPrefill) {

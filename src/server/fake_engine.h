@@ -151,6 +151,10 @@ class FakeEngine : public Engine {
     if (request.prompt.empty()) {
       return Error{Code::kInvalidArgument, "[engine.submit] empty prompt"};
     }
+    for (const Token token : request.prompt) {
+      if (static_cast<std::size_t>(token) < info_.vocab_size) continue;
+      return Error{Code::kInvalidArgument, "[engine.submit] unknown token"};
+    }
     if (auto status = validate(request.sampling, info_.vocab_size);
         !status.ok()) {
       return status.error();

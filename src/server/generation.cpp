@@ -147,11 +147,16 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     failure_ = std::move(error);
     if (!closed_) wake_();
   }
-  /// An error of the engine's about the prompts.
-  void fail_prompt(const CompletionRequest& asked, const Error& error) {
+  /// An error of the engine's: what it refuses of a request whose other
+  /// members have been looked at is its prompts.
+  void fail(const CompletionRequest& asked, const Error& error) {
     ApiError answer = to_api_error(error);
     if (answer.status == 400) {
       answer.param = member_at_fault(asked, error);
+    }
+    if (error.code == Code::kOverloaded) {
+      answer.retry_seconds =
+          static_cast<unsigned>(engine_.retry_after().count());
     }
     fail(std::move(answer));
   }
@@ -162,7 +167,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   bool post_answer(
       const CompletionRequest& asked, const std::vector<PreparedPrompt>& prompts
   );
-  bool submit(std::size_t choice, GenerationRequest request);
+  bool submit(
+      const CompletionRequest& asked,
+      std::size_t choice,
+      GenerationRequest request
+  );
   GenerationRequest generation_request(
       const CompletionRequest& asked, PreparedPrompt prompt
   ) const;
@@ -225,7 +234,7 @@ std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all(
     if (closed()) return std::nullopt;
     auto prompt = prepare(engine_, given);
     if (!prompt.ok()) {
-      fail_prompt(asked, prompt.error());
+      fail(asked, prompt.error());
       return std::nullopt;
     }
     const std::size_t length = prompt->tokens.size();
@@ -254,7 +263,7 @@ bool Mailbox::post_answer(
 ) {
   const auto reading = answer_reading(asked, engine_.answer_format());
   if (!reading.ok()) {
-    fail_prompt(asked, reading.error());
+    fail(asked, reading.error());
     return false;
   }
   auto answer = std::make_unique<Answer>(
@@ -303,6 +312,11 @@ void Mailbox::run() {
 }
 
 void Mailbox::prepare_and_submit(const CompletionRequest& asked) {
+  const std::size_t vocab_size = engine_.info().vocab_size;
+  if (auto fault = find_fault(asked.sampling, vocab_size)) {
+    fail(invalid_field(fault->parameter, std::move(fault->message)));
+    return;
+  }
   auto prompts = prepare_all(asked);
   if (!prompts || !post_answer(asked, *prompts)) return;
   const auto group = std::make_shared<const ShareGroup>();
@@ -313,20 +327,19 @@ void Mailbox::prepare_and_submit(const CompletionRequest& asked) {
     if (request.sampling.seed) *request.sampling.seed += of_prompt;
     request.share_group = group;
     request.sink = std::make_shared<Sink>(shared_from_this(), i);
-    if (!submit(i, std::move(request))) return;
+    if (!submit(asked, i, std::move(request))) return;
   }
 }
 
 /// False: the answer has failed, or nobody waits for it.
-bool Mailbox::submit(std::size_t choice, GenerationRequest request) {
+bool Mailbox::submit(
+    const CompletionRequest& asked,
+    std::size_t choice,
+    GenerationRequest request
+) {
   auto submitted = engine_.submit(std::move(request));
   if (!submitted.ok()) {
-    ApiError error = to_api_error(submitted.error());
-    if (submitted.error().code == Code::kOverloaded) {
-      error.retry_seconds =
-          static_cast<unsigned>(engine_.retry_after().count());
-    }
-    fail(std::move(error));
+    fail(asked, submitted.error());
     return false;
   }
   std::optional<FinishReason> cancel;

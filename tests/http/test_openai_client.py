@@ -221,9 +221,23 @@ def test_a_prompt_beyond_the_context_is_refused(client):
     assert refused.value.param == "prompt"
 
 
-def test_an_empty_prompt_is_refused(client):
-    with pytest.raises(openai.BadRequestError):
-        client.completions.create(model="any", prompt="", max_tokens=1)
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"prompt": ""}, "prompt"),
+        ({"prompt": [1, 10**9]}, "prompt"),
+        ({"prompt": [[1], [10**9]]}, "prompt"),
+        ({"logit_bias": {"1000000000": 1}}, "logit_bias"),
+        ({"extra_body": {"top_k": 10**9}}, "top_k"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_model_cannot_take_is_named(client, options, param, stream):
+    options = {"prompt": "Once", "max_tokens": 1, "stream": stream} | options
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.completions.create(model="any", **options)
+    assert refused.value.param == param
+    assert refused.value.type == "invalid_request_error"
 
 
 def client_of(server, **options) -> openai.OpenAI:
