@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "cli/near_name.h"
 
 namespace afterglow {
 namespace {
@@ -30,6 +33,53 @@ std::string command_names(const CLI::App& app) {
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
   return names;
+}
+
+/// Long names without dashes; but those that are refused.
+std::vector<std::string> flags_of(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) flags.push_back(name);
+  }
+  for (const CLI::App* group : command.get_subcommands({})) {
+    if (!group->get_name().empty()) continue;
+    for (std::string& name : flags_of(*group)) flags.push_back(std::move(name));
+  }
+  return flags;
+}
+
+/// What to say of the first flag that neither `command`, whose whole name is
+/// given, nor those that the line names below it have; "": none.
+std::string unknown_flag(const CLI::App& command, const std::string& whole) {
+  for (const std::string& word : command.remaining()) {
+    if (word == "--") break;
+    if (word.size() < 2 || word.front() != '-') continue;
+    const std::string flag = word.substr(0, word.find('='));
+    const std::string name = flag.substr(flag.find_first_not_of('-'));
+    return whole + " has no flag " + flag +
+           did_you_mean(name, flags_of(command), "--");
+  }
+  for (const CLI::App* below : command.get_subcommands()) {
+    std::string text = unknown_flag(*below, whole + " " + below->get_name());
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
+/// Prints what is wrong with the line; a flag that does not exist comes before
+/// one that is missing, for which it may have been meant.
+void report_line(const CLI::App& app, const CLI::ParseError& error) {
+  const bool may_be_a_flags =
+      dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const std::string text =
+      may_be_a_flags ? unknown_flag(app, app.get_name()) : std::string();
+  if (text.empty()) {
+    app.exit(error);
+  } else {
+    app.exit(CLI::ParseError(text, CLI::ExitCodes::ExtrasError));
+  }
 }
 
 }  // namespace
@@ -68,7 +118,8 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    report_line(app, error);
+    return error.get_exit_code() == 0 ? 0 : 2;
   }
   return action();
 }

@@ -1,5 +1,7 @@
 #include "cli/flag_sources.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "cli/near_name.h"
 #include "cli/settings_file.h"
+#include "cli/unknown_variables.h"
 
 namespace afterglow {
 namespace {
@@ -50,12 +54,28 @@ bool is_list(const CLI::Option& option) {
 }
 
 std::string variable_of(const CLI::Option& option) {
-  std::string variable = "AFTERGLOW_" + name_of(option);
-  for (char& c : variable) {
-    if (c == '-') c = '_';
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return variable_of_flag(name_of(option));
+}
+
+/// Long names, without dashes, of what a file or a variable may set; but the
+/// refused ones, which nobody means.
+std::vector<std::string> names_of_flags(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    if (only_on_the_line(*option) || is_refused(*option)) continue;
+    names.push_back(name_of(*option));
   }
-  return variable;
+  return names;
+}
+
+/// The same of all commands below one.
+void add_names_below(const CLI::App& app, std::vector<std::string>& names) {
+  for (const CLI::App* command : app.get_subcommands({})) {
+    for (std::string& name : names_of_flags(*command)) {
+      names.push_back(std::move(name));
+    }
+    add_names_below(*command, names);
+  }
 }
 
 /// The variable's value; empty where it is not set.
@@ -169,7 +189,8 @@ void FlagSources::apply_file(CLI::App& command) {
     if (option == nullptr || only_on_the_line(*option)) {
       fail(
           source + ": '" + setting.key + "' is no flag that " +
-          command.get_name() + " takes from a file"
+          command.get_name() + " takes from a file" +
+          did_you_mean(setting.key, names_of_flags(command), "'", "'")
       );
     }
     if (setting.list && !is_list(*option)) {
@@ -209,6 +230,18 @@ std::string FlagSources::print(CLI::App& command) const {
     }
   }
   return text;
+}
+
+std::vector<std::string> FlagSources::unknown_variables(const CLI::App& command
+) {
+  KnownFlags flags;
+  flags.command = names_of_flags(command);
+  add_names_below(*command.get_parent(), flags.others);
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    all.emplace_back(*entry);
+  }
+  return afterglow::unknown_variables(all, flags);
 }
 
 std::string FlagSources::file_with_keys() const {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -26,6 +27,9 @@ class FlagSources {
   /// All flags as a file that --config takes, each with where it is from. API
   /// keys are left out. Requires: applied.
   std::string print(CLI::App& command) const;
+  /// What to tell of variables that nothing here reads, see unknown_variables.
+  /// Requires: the command has a parent.
+  static std::vector<std::string> unknown_variables(const CLI::App& command);
   /// The file that --config names, when an API key is in it; else "".
   std::string file_with_keys() const;
 

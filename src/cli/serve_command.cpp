@@ -132,6 +132,8 @@ void flush_engine(Engine& engine, Signals& signals) {
 int serve(const ServeFlags& flags) {
   Signals signals;
   set_up_log(flags.log_level);
+  for (const std::string& text : flags.unknown_variables)
+    spdlog::warn("{}", text);
   make_room_for_connections(flags.http.limits.connections);
   const auto rules = access_rules(flags.access, flags.http.host);
   if (!rules.ok()) return report_error(rules.error());
@@ -198,6 +200,7 @@ void add_serve_command(CLI::App& app, Action& action) {
   command->callback([=, &action] {
     sources->apply(*command);
     flags->file_with_keys = sources->file_with_keys();
+    flags->unknown_variables = FlagSources::unknown_variables(*command);
     if (*print_config) {
       action = [text = sources->print(*command)] {
         std::fputs(text.c_str(), stdout);

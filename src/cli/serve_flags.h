@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "cli/access_flags.h"
 #include "cli/engine_flags.h"
@@ -25,6 +26,7 @@ struct ServeFlags {
   std::size_t drain_seconds = 10;
   std::string log_level = "INFO";
   std::string file_with_keys;  // a --config that holds API keys, or ""
+  std::vector<std::string> unknown_variables;  // what to tell of them
 };
 
 /// Adds the flags. `flags` holds their defaults and must outlive the parsing.

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -233,7 +234,13 @@ def test_a_switch_can_be_taken_back(settings):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("prot = 1", "'prot' is no flag"),
+        (
+            "prot = 1",
+            "'prot' is no flag that serve takes from a file; "
+            "did you mean 'port'?",
+        ),
+        ("max_tokens = 1", "; did you mean 'max-tokens'?"),
+        ("kv-bitz = 1", "'kv-bitz' is no flag that serve takes from a file"),
         ("config = 'x'", "'config' is no flag"),
         ("help = true", "'help' is no flag"),
         ("print-config = true", "'print-config' is no flag"),
@@ -296,6 +303,37 @@ def test_the_port_that_kubernetes_sets_is_not_ours(settings):
     file = settings("port = 1\n")
     text = printed("--config", file, AFTERGLOW_PORT=service)
     assert f"port = 1  # {file}:1\n" in text
+
+
+def test_a_variable_that_nothing_reads_is_warned_of(tmp_path):
+    variables = {
+        "PROMPT_CACHE_BITES": "sk-secret",
+        "NOTHING_LIKE_IT": "",
+        "LOG_LEVEL": "INFO",
+        "SYSTEM_PROMPT": "another command's",
+        "PROGRAM": "of tests",
+        "SERVICE_HOST": "10.0.0.7",
+        "SERVICE_PORT": "8080",
+        "SERVICE_PORT_HTTP": "8080",
+        "PORT": "tcp://10.0.0.7:8080",
+        "PORT_8080_TCP": "tcp://10.0.0.7:8080",
+        "PORT_8080_TCP_PORT": "8080",
+    }
+    # It ends for want of the keys, after the warnings.
+    answer = run(
+        "serve",
+        "--api-key-file",
+        tmp_path / "none",
+        **{"AFTERGLOW_" + name: value for name, value in variables.items()},
+    )
+    assert answer.returncode == 1
+    unknown = "is set, but there is no such variable"
+    assert re.findall(" warning (.*)", answer.stderr) == [
+        f"AFTERGLOW_NOTHING_LIKE_IT {unknown}",
+        f"AFTERGLOW_PROMPT_CACHE_BITES {unknown}; "
+        "did you mean AFTERGLOW_PROMPT_CACHE_BYTES?",
+    ]
+    assert "sk-secret" not in answer.stderr
 
 
 def test_strings_are_read_as_tomllib_reads_them(settings):

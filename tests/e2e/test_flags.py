@@ -126,3 +126,47 @@ def test_the_servers_flags_are_refused_by_name_too():
         answer = run("serve", flag, "x")
         assert answer.returncode == 2
         assert f"{flag} is not supported: " in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "line, message, meant",
+    [
+        (
+            "serve --prompt-cache-bites 4",
+            "serve has no flag --prompt-cache-bites",
+            "--prompt-cache-bytes",
+        ),
+        ("serve --prot=1 x", "serve has no flag --prot", "--port"),
+        ("serve --nothing-like-it 3", "serve has no flag --nothing-like-it", ""),
+        # Before what it makes look missing.
+        (
+            "cache-prompt --prompt x --prompt-cache-fiel y",
+            "cache-prompt has no flag --prompt-cache-fiel",
+            "--prompt-cache-file",
+        ),
+        ("cache list --jsno", "cache list has no flag --jsno", "--json"),
+        ("cache --jsno list", "cache has no flag --jsno", ""),
+        # Of flags in a group.
+        (
+            "cache import f --mesages m",
+            "cache import has no flag --mesages",
+            "--messages",
+        ),
+        # Nobody is told to use what is refused.
+        ("serve --kv-bitz 4", "serve has no flag --kv-bitz", ""),
+    ],
+)
+def test_a_flag_that_does_not_exist_is_named_with_the_one_meant(
+    line, message, meant
+):
+    answer = run(*line.split())
+    assert answer.returncode == 2
+    hint = f"; did you mean {meant}?" if meant else ""
+    assert answer.stderr.splitlines()[0] == f"afterglow {message}{hint}"
+    assert answer.stdout == ""
+
+
+def test_words_that_are_no_flags_are_no_flags():
+    answer = run("models", "pull", "a", "b")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("The following argument was not expected")
