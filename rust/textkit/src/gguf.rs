@@ -256,11 +256,11 @@ fn finish(
     for (id, token) in vocab.tokens.iter().enumerate() {
         pieces.push(&bytes_of(id, token));
     }
-    Ok(Tokenizer::new(
+    Tokenizer::new(
         hf,
         pieces,
         vocab.specials(),
         strip_left,
         vocab.special.clone(),
-    ))
+    )
 }

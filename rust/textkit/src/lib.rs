@@ -16,3 +16,4 @@ mod source;
 pub mod stream;
 pub mod template;
 pub mod tokenizer;
+mod words;

@@ -9,22 +9,23 @@ use crate::error::{Error, Result};
 
 /// The 256 characters that byte-level vocabularies write bytes with.
 /// Source: encoder.py of the GPT-2 release (`bytes_to_unicode`).
-static BYTE_OF_CHAR: LazyLock<HashMap<char, u8>> = LazyLock::new(|| {
+pub static CHAR_OF_BYTE: LazyLock<[char; 256]> = LazyLock::new(|| {
     let printable =
         |b: u8| matches!(b, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut next = 256u32;
-    (0..=255u8)
-        .map(|byte| {
-            let code = if printable(byte) {
-                u32::from(byte)
-            } else {
-                next += 1;
-                next - 1
-            };
-            (char::from_u32(code).expect("below 512"), byte)
-        })
-        .collect()
+    std::array::from_fn(|byte| {
+        let code = if printable(byte as u8) {
+            byte as u32
+        } else {
+            next += 1;
+            next - 1
+        };
+        char::from_u32(code).expect("below 512")
+    })
 });
+
+static BYTE_OF_CHAR: LazyLock<HashMap<char, u8>> =
+    LazyLock::new(|| CHAR_OF_BYTE.iter().copied().zip(0..=255u8).collect());
 
 /// The bytes a byte-level token stands for; text outside the 256 characters
 /// stands for itself.

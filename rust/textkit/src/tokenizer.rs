@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 use tokenizers::tokenizer::{
-    AddedToken, AddedVocabulary, Model, OffsetType, PreTokenizer,
+    AddedToken, AddedVocabulary, Encoding, Model, OffsetReferential,
+    OffsetType, PreTokenizedString, PreTokenizer, Token,
     Tokenizer as HfTokenizer,
 };
 
 use crate::error::{Error, Result};
 use crate::pieces::{PieceRule, Pieces};
 use crate::stream::Decoder;
+use crate::words::{WordCutter, WordEncoder};
 
 /// Ids with a role; -1 where the vocabulary has none.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,8 +85,11 @@ pub struct Tokenizer {
     strip_left: usize,
     first_drops: Option<String>,
     special: SpecialIds,
-    /// The post-processor of a tokenizer.json adds special tokens by itself.
-    post_process: bool,
+    /// What a text begins and ends with when special tokens are asked for.
+    begins: Vec<i32>,
+    ends: Vec<i32>,
+    /// None: text is cut the general way.
+    cutter: Option<WordCutter>,
 }
 
 impl Tokenizer {
@@ -94,19 +99,23 @@ impl Tokenizer {
         is_special: Vec<bool>,
         strip_left: usize,
         special: SpecialIds,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut plain = hf.get_added_vocabulary().clone();
         plain.set_encode_special_tokens(true);
-        Self {
+        let only =
+            |wanted: bool, id: i32| wanted.then_some(id).into_iter().collect();
+        Ok(Self {
+            cutter: WordCutter::of(&hf)?,
             hf,
             plain,
             pieces,
             is_special,
             strip_left,
             first_drops: None,
+            begins: only(special.add_bos, special.bos),
+            ends: only(special.add_eos, special.eos),
             special,
-            post_process: false,
-        }
+        })
     }
 
     /// Reads a tokenizer.json and, for the roles of special tokens, the
@@ -159,10 +168,12 @@ impl Tokenizer {
             pad: configured_id(&hf, &config, "pad_token"),
             ..SpecialIds::default()
         };
+        let (begins, ends) = post_processed(&hf)?;
         let mut made =
-            Self::new(hf, pieces, is_special, rule.strip_left, special);
+            Self::new(hf, pieces, is_special, rule.strip_left, special)?;
         made.first_drops = rule.first_drops;
-        made.post_process = true;
+        made.begins = begins;
+        made.ends = ends;
         Ok(made)
     }
 
@@ -174,14 +185,48 @@ impl Tokenizer {
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<i32>> {
-        let failed = |e| Error::internal(format!("cannot encode: {e}"));
         let added = if parse_special {
             self.hf.get_added_vocabulary()
         } else {
             &self.plain
         };
-        let mut parts =
-            added.extract_and_normalize(self.hf.get_normalizer(), text);
+        let parts = added.extract_and_normalize(self.hf.get_normalizer(), text);
+        let mut ids = Vec::with_capacity(text.len() / 3);
+        if add_special {
+            ids.extend(&self.begins);
+        }
+        match &self.cutter {
+            Some(cutter) => self.encode_words(cutter, &parts, &mut ids)?,
+            None => self.encode_parts(parts, &mut ids)?,
+        }
+        if add_special {
+            ids.extend(&self.ends);
+        }
+        Ok(ids)
+    }
+
+    fn encode_words(
+        &self,
+        cutter: &WordCutter,
+        parts: &PreTokenizedString,
+        ids: &mut Vec<i32>,
+    ) -> Result<()> {
+        let mut words = WordEncoder::new(cutter, &self.hf);
+        for (text, tokens) in splits(parts) {
+            match tokens {
+                Some(tokens) => push(tokens, ids),
+                None => words.encode(text, ids)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_parts(
+        &self,
+        mut parts: PreTokenizedString,
+        ids: &mut Vec<i32>,
+    ) -> Result<()> {
+        let failed = |e| Error::internal(format!("cannot encode: {e}"));
         if let Some(pre_tokenizer) = self.hf.get_pre_tokenizer() {
             pre_tokenizer.pre_tokenize(&mut parts).map_err(failed)?;
         }
@@ -189,25 +234,10 @@ impl Tokenizer {
             .get_model()
             .tokenize_in_pretokenized(&mut parts, None)
             .map_err(failed)?;
-        let mut encoding = parts
-            .into_encoding(None, 0, OffsetType::None)
-            .map_err(failed)?;
-        if self.post_process {
-            encoding = self
-                .hf
-                .post_process(encoding, None, add_special)
-                .map_err(failed)?;
+        for (_, tokens) in splits(&parts) {
+            push(tokens.as_deref().unwrap_or_default(), ids);
         }
-        let own = add_special && !self.post_process;
-        let mut ids = Vec::with_capacity(encoding.get_ids().len() + 2);
-        if own && self.special.add_bos {
-            ids.push(self.special.bos);
-        }
-        ids.extend(encoding.get_ids().iter().map(|id| *id as i32));
-        if own && self.special.add_eos {
-            ids.push(self.special.eos);
-        }
-        Ok(ids)
+        Ok(())
     }
 
     /// The text of ids; bytes that are no UTF-8 become U+FFFD. Ids outside
@@ -265,6 +295,40 @@ impl Tokenizer {
     }
 }
 
+fn splits(
+    parts: &PreTokenizedString,
+) -> impl Iterator<Item = (&str, &Option<Vec<Token>>)> {
+    parts
+        .get_splits(OffsetReferential::Normalized, OffsetType::None)
+        .into_iter()
+        .map(|(text, _, tokens)| (text, tokens))
+}
+
+fn push(tokens: &[Token], ids: &mut Vec<i32>) {
+    ids.extend(tokens.iter().map(|token| token.id as i32));
+}
+
+/// What the post-processor of a tokenizer.json puts before and behind a text.
+fn post_processed(hf: &HfTokenizer) -> Result<(Vec<i32>, Vec<i32>)> {
+    const TEXT: u32 = u32::MAX; // stands for all ids of the text
+    let token = Token::new(TEXT, String::new(), (0, 0));
+    let encoding = hf
+        .post_process(Encoding::from_tokens(vec![token], 0), None, true)
+        .map_err(|e| Error::corrupt(format!("tokenizer.json: {e}")))?;
+    let sides: Vec<Vec<i32>> = encoding
+        .get_ids()
+        .split(|id| *id == TEXT)
+        .map(|side| side.iter().map(|id| *id as i32).collect())
+        .collect();
+    <[Vec<i32>; 2]>::try_from(sides)
+        .map(|[begins, ends]| (begins, ends))
+        .map_err(|_| {
+            Error::unsupported(
+                "tokenizer.json: a post-processor that does not keep the text",
+            )
+        })
+}
+
 /// A token of the configuration: a string or an object with `content`.
 fn token_text(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value["content"].as_str())
@@ -320,4 +384,79 @@ fn add_configured_tokens(hf: &mut HfTokenizer, config: &Value) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gguf::{tokenizer, Vocab};
+    use crate::pieces::CHAR_OF_BYTE;
+    use crate::pretokenizers::NAMES;
+
+    const MERGES: [&str; 8] =
+        ["Ġ a", "a b", "Ġa b", "1 2", "Ã ©", "Ċ Ċ", "Ġ Ġ", "' s"];
+
+    fn of_gguf(pre: &str) -> Tokenizer {
+        let bytes = CHAR_OF_BYTE.iter().map(char::to_string);
+        let merged = MERGES.iter().map(|merge| merge.replace(' ', ""));
+        let end = "<|end|>".to_owned();
+        let tokens: Vec<String> = bytes.chain(merged).chain([end]).collect();
+        let mut types = vec![1; tokens.len()];
+        *types.last_mut().unwrap() = 3;
+        tokenizer(&Vocab {
+            model: "gpt2",
+            pre,
+            tokens: tokens.iter().map(String::as_str).collect(),
+            merges: MERGES.to_vec(),
+            scores: &[],
+            types: &types,
+            add_space_prefix: false,
+            special: SpecialIds::default(),
+        })
+        .unwrap()
+    }
+
+    /// What is cut at, and what looks like it.
+    fn random_text(state: &mut u64) -> String {
+        const PARTS: [&str; 32] = [
+            "a", "b", "ab", "é", "Ab", "ÀÉ", "漢字", "ひら", "한국", "1", "2",
+            "12", "²", "٣", "½", " ", "  ", "\n", "\r\n", "\t", "\u{a0}",
+            "\u{3000}", "'s", "'LL", "!", "...", "/", "🙂", "e\u{301}", "ǅ",
+            "\0", "<|end|>",
+        ];
+        let mut next = |below: usize| {
+            *state ^= *state << 13;
+            *state ^= *state >> 7;
+            *state ^= *state << 17;
+            (*state % below as u64) as usize
+        };
+        (0..next(60)).map(|_| PARTS[next(PARTS.len())]).collect()
+    }
+
+    #[test]
+    fn words_are_what_the_general_way_gives() {
+        let mut state = 88172645463325252;
+        for name in NAMES.split(", ") {
+            let tokenizer = of_gguf(name);
+            let Some(cutter) = &tokenizer.cutter else {
+                assert_eq!(name, "falcon"); // cuts what are no characters
+                continue;
+            };
+            for _ in 0..3000 {
+                let text = random_text(&mut state);
+                let parts = || {
+                    tokenizer.hf.get_added_vocabulary().extract_and_normalize(
+                        tokenizer.hf.get_normalizer(),
+                        &text,
+                    )
+                };
+                let (mut by_words, mut by_parts) = (Vec::new(), Vec::new());
+                tokenizer
+                    .encode_words(cutter, &parts(), &mut by_words)
+                    .unwrap();
+                tokenizer.encode_parts(parts(), &mut by_parts).unwrap();
+                assert_eq!(by_words, by_parts, "{name}: {text:?}");
+            }
+        }
+    }
 }
