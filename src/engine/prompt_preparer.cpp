@@ -104,9 +104,12 @@ bool PromptPreparer::leaves_tools_out(
 
 Result<std::string> PromptPreparer::render(const ChatInput& chat) const {
   Result<Json> messages = parse_messages(chat.messages);
-  if (!messages.ok()) {
-    return messages.error();
-  }
+  return messages.ok() ? render(chat, *messages) : messages.error();
+}
+
+Result<std::string> PromptPreparer::render(
+    const ChatInput& chat, const nlohmann::ordered_json& messages
+) const {
   if (chat_ && !chat.role_mapping.empty()) {
     return Error{
         Code::kUnsupported,
@@ -114,7 +117,7 @@ Result<std::string> PromptPreparer::render(const ChatInput& chat) const {
   }
   Result<std::string> rendered =
       chat_ ? chat_->render(chat.messages, chat.tools, true, chat.variables)
-            : join_messages(*messages, role_mapping(chat.role_mapping));
+            : join_messages(messages, role_mapping(chat.role_mapping));
   if (rendered.ok() && !chat.tools.empty() && format_.tool_calls == nullptr &&
       leaves_tools_out(chat, *rendered)) {
     return Error{
@@ -126,18 +129,20 @@ Result<std::string> PromptPreparer::render(const ChatInput& chat) const {
 }
 
 // Messages may hold the marks of reasoning as well; what counts is how the
-// template begins the answer: what it says only when asked to begin one.
+// template begins the answer: what it says only when asked to begin one. That
+// is the prompt's end, and where the whole leaves no reasoning open, no end of
+// it does.
 AnswerPart PromptPreparer::begins(
     const ChatInput& chat, std::string_view rendered
 ) const {
-  if (!format_.reasoning ||
-      rendered.find(format_.reasoning->start) == rendered.npos) {
-    return format_.begins_after({});
+  const AnswerPart whole = format_.begins_after(rendered);
+  if (whole == format_.begins_after({})) {
+    return whole;
   }
   Result<std::string> messages =
       chat_->render(chat.messages, chat.tools, false, chat.variables);
   if (!messages.ok()) {
-    return format_.begins_after(rendered);
+    return whole;
   }
   auto end = std::mismatch(
       messages->begin(), messages->end(), rendered.begin(), rendered.end()
@@ -146,7 +151,11 @@ AnswerPart PromptPreparer::begins(
 }
 
 Result<PreparedPrompt> PromptPreparer::chat(const ChatInput& chat) const {
-  Result<std::string> rendered = render(chat);
+  Result<Json> messages = parse_messages(chat.messages);
+  if (!messages.ok()) {
+    return messages.error();
+  }
+  Result<std::string> rendered = render(chat, *messages);
   if (!rendered.ok()) {
     return rendered.error();
   }
@@ -156,7 +165,6 @@ Result<PreparedPrompt> PromptPreparer::chat(const ChatInput& chat) const {
   Result<PreparedPrompt> prepared = encode_rendered(*rendered);
   if (prepared.ok()) {
     prepared->begins = begins(chat, *rendered);
-    Result<Json> messages = parse_messages(chat.messages);
     mark_system_prompt(*messages, chat.tools, chat.variables, *prepared);
   }
   return prepared;

@@ -41,6 +41,10 @@ class PromptPreparer {
   Result<PreparedPrompt> text(std::string_view text) const;
 
  private:
+  /// `messages` are the chat's.
+  Result<std::string> render(
+      const ChatInput& chat, const nlohmann::ordered_json& messages
+  ) const;
   /// Whether the template says the same without the tools.
   bool leaves_tools_out(const ChatInput& chat, const std::string& rendered)
       const;
