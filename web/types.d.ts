@@ -49,6 +49,8 @@ interface CacheEntry extends PinnedEntry {
   order: number;
   /** Leading tokens it has in common with the one before in that order. */
   shared_tokens: number;
+  /** What it says where branches begin that it is the first in. */
+  texts?: { from: number; text: string }[];
 }
 
 interface CacheDisk {
@@ -79,7 +81,7 @@ interface CacheReport {
 /** Seconds a prompt token takes to compute, and who measured it. */
 interface Price {
   seconds: number;
-  source: "answer" | "server";
+  source: "answer" | "server" | "other";
 }
 
 /** Where an answer's prompt came from, and what that took. */
@@ -92,6 +94,8 @@ interface Origin {
   generated: number;
   tokensPerSecond: number;
   price: Price | null;
+  /** Which answered; of older conversations not known. */
+  model?: string;
 }
 
 interface Message {

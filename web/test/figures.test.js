@@ -6,6 +6,7 @@ import {
   explainSaved,
   originOf,
   priceOf,
+  savedInShort,
   savedSeconds,
 } from "../page/js/origin.js";
 import { niceCeiling, Series } from "../page/js/series.js";
@@ -46,6 +47,30 @@ test("time saved is tokens times price, less the reading", () => {
   assert.ok(savedSeconds(slow) < 0);
   assert.equal(savedSeconds({ ...origin, price: null }), null);
   assert.equal(savedSeconds({ ...origin, ram: 0, disk: 0 }), 0);
+});
+
+test("without a price, what was reused stands for the time saved", () => {
+  const few = timings({
+    cache_ram_n: 15,
+    cache_disk_n: 2500,
+    restore_ms: 45,
+    prompt_n: 1,
+  });
+  const origin = originOf(usage, few, priceOf(few, 0), "m");
+  assert.equal(
+    savedInShort(origin),
+    "2,515 tokens read in 45 ms, not computed",
+  );
+  assert.match(explainSaved(origin), /not been measured here yet/);
+  const ram = { ...origin, disk: 0 };
+  assert.equal(savedInShort(ram), "15 tokens not computed");
+  const none = { ...ram, ram: 0 };
+  assert.equal(savedInShort(none), "No time saved");
+  const price = { seconds: 0.004, source: "other" };
+  assert.equal(savedInShort({ ...origin, price }), "≈ 10 s saved");
+  assert.match(explainSaved({ ...origin, price }), /on other prompts/);
+  const slow = { ...origin, price, restoreMs: 20000 };
+  assert.equal(savedInShort(slow), "≈ 9.9 s lost");
 });
 
 test("metrics are read by name and labels", () => {

@@ -1,6 +1,8 @@
 // Calls of the server, at the address the page came from.
 
 const kKey = "afterglow.api-key";
+/** @type {string | null} the key that was last refused; "": none was shown */
+let refused = null;
 
 /** An answer that is no success. status 0: the server was not reached. */
 export class ApiError extends Error {
@@ -27,6 +29,11 @@ export function apiKeyIsRemembered() {
   return localStorage.getItem(kKey) !== null;
 }
 
+/** Has the page ask again by itself: the server may be another one by now. */
+export function forgetRefusal() {
+  refused = null;
+}
+
 /**
  * @param {string} key empty: none
  * @param {boolean} remember beyond this tab
@@ -39,14 +46,20 @@ export function setApiKey(key, remember) {
 
 /**
  * Errors: throws ApiError with the server's message; AbortError when aborted.
+ * unattended: asked by no one but a timer. Where the key was refused it is then
+ * refused here, as each refusal is a line in the server's log.
  * @param {string} path relative to the page
- * @param {{method?: string, body?: unknown, signal?: AbortSignal}} [options]
+ * @param {{method?: string, body?: unknown, signal?: AbortSignal,
+ *   unattended?: boolean}} [options]
  * @returns {Promise<Response>}
  */
-export async function call(path, { method = "GET", body, signal } = {}) {
+export async function call(path, options = {}) {
+  const { method = "GET", body, signal, unattended = false } = options;
   /** @type {Record<string, string>} */
   const headers = {};
-  if (apiKey()) headers["Authorization"] = `Bearer ${apiKey()}`;
+  const key = apiKey();
+  if (unattended && refused === key) throw new ApiError(keyWanted(key), 401);
+  if (key) headers["Authorization"] = `Bearer ${key}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   /** @type {Response} */
   let response;
@@ -62,6 +75,11 @@ export async function call(path, { method = "GET", body, signal } = {}) {
     if (signal?.aborted) throw error;
     throw new ApiError("The server cannot be reached. Is it running?", 0);
   }
+  if (response.status === 401) {
+    refused = key;
+    throw new ApiError(keyWanted(key), 401);
+  }
+  if (path !== "health") refused = null; // which asks for no key
   if (!response.ok) throw await failure(response);
   return response;
 }
@@ -81,20 +99,34 @@ async function failure(response) {
   } catch {
     // Not the server's own answer: perhaps a proxy's. The status must do.
   }
-  if (response.status === 401) {
-    message += " Set the API key in the settings.";
-  }
   return new ApiError(message, response.status, state);
 }
 
-/** @returns {Promise<ModelInfo[]>} */
-export async function models() {
-  return (await (await call("v1/models")).json()).data;
+/**
+ * @param {string} key that was shown
+ * @returns {string}
+ */
+function keyWanted(key) {
+  return key === ""
+    ? "This server asks for an API key. Enter yours under “Settings”."
+    : "This server does not know the API key that is set here. " +
+        "Correct it under “Settings”.";
 }
 
-/** @returns {Promise<CacheReport>} */
-export async function cacheReport() {
-  return (await call("v1/cache")).json();
+/**
+ * @param {boolean} [unattended]
+ * @returns {Promise<ModelInfo[]>}
+ */
+export async function models(unattended = false) {
+  return (await (await call("v1/models", { unattended })).json()).data;
+}
+
+/**
+ * @param {boolean} [unattended]
+ * @returns {Promise<CacheReport>}
+ */
+export async function cacheReport(unattended = false) {
+  return (await call("v1/cache", { unattended })).json();
 }
 
 /**
@@ -116,7 +148,10 @@ export async function removeEntries(id) {
   return (await call("v1/cache", { method: "DELETE", body })).json();
 }
 
-/** @returns {Promise<string>} Prometheus' text format */
-export async function metricsText() {
-  return (await call("metrics")).text();
+/**
+ * @param {boolean} [unattended]
+ * @returns {Promise<string>} Prometheus' text format
+ */
+export async function metricsText(unattended = false) {
+  return (await call("metrics", { unattended })).text();
 }

@@ -8,7 +8,7 @@ import { pieces } from "./event-stream.js";
  *   {kind: "reasoning", text: string} |
  *   {kind: "text", text: string} |
  *   {kind: "end", reason: "stop" | "length", usage: Usage | null,
- *    timings: Timings | null}} AnswerPart
+ *    timings: Timings | null, model: string}} AnswerPart
  */
 
 /**
@@ -56,6 +56,7 @@ export async function* ask(body, signal) {
   let reason = "stop";
   let usage = null;
   let timings = null;
+  let model = "";
   let complete = false;
   for await (const piece of read(response.body, signal)) {
     if (piece.kind === "comment") {
@@ -82,9 +83,10 @@ export async function* ask(body, signal) {
     reason = choice?.finish_reason ?? reason;
     usage = event.usage ?? usage;
     timings = event.timings ?? timings;
+    model = event.model ?? model;
   }
   if (!complete) throw new ApiError("The answer broke off.", 0);
-  yield { kind: "end", reason, usage, timings };
+  yield { kind: "end", reason, usage, timings, model };
 }
 
 /**

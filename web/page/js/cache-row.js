@@ -41,7 +41,7 @@ export function cacheRow(node, level, open, on) {
     },
     nameCell(node, open, on),
     ...(entry ? cells(entry) : prefixCells(node)),
-    actions(entry, on),
+    actions(node, on),
   );
   row.style.setProperty("--level", String(Math.min(level - 1, kMostIndent)));
   return row;
@@ -54,7 +54,7 @@ export function cacheRow(node, level, open, on) {
  * @returns {HTMLElement}
  */
 function nameCell(node, open, on) {
-  const { entry, children } = node;
+  const { entry, children, text } = node;
   const twisty =
     children.length > 0
       ? h(
@@ -75,11 +75,12 @@ function nameCell(node, open, on) {
     twisty,
     h(
       "span",
-      {},
+      { class: "label" },
       h("span", { class: "type" }, name),
       " ",
       id && h("code", { title: entry?.id }, id),
       entry?.pinned && h("span", { class: "pinned" }, "pinned"),
+      text && h("bdi", { class: "says", title: text }, text),
     ),
   );
 }
@@ -147,14 +148,16 @@ function cell(column, text, title = "") {
 }
 
 /**
- * @param {CacheEntry | null} entry
+ * @param {TreeNode} node
  * @param {RowActions} on
  * @returns {HTMLElement}
  */
-function actions(entry, on) {
+function actions({ entry, text }, on) {
   const of = { role: "gridcell", class: "actions" };
   if (!entry) return h("div", of);
-  const name = `${kTypes[entry.type]}, ${counted(entry.tokens, "token")}`;
+  const says = text ? `, “${text}”` : "";
+  const name =
+    `${kTypes[entry.type]}, ${counted(entry.tokens, "token")}` + says;
   const pin = entry.pinned ? "Unpin" : "Pin";
   return h(
     "div",

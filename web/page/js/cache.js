@@ -19,13 +19,14 @@ export class CacheView {
   constructor() {
     this.rows_ = byId("cache-rows", HTMLElement);
     this.error_ = byId("cache-error", HTMLElement);
+    this.tree_ = byId("cache-tree", HTMLElement);
+    this.empty_ = byId("cache-empty", HTMLElement);
     /** @type {CacheReport | null} */
     this.report_ = null;
     /** @type {Set<string>} keys of the rows that are closed */
     this.closed_ = new Set();
     this.timer_ = 0;
-    const tree = byId("cache-tree", HTMLElement);
-    this.keys_ = new TreeKeys(tree, (key) => this.toggle_(key));
+    this.keys_ = new TreeKeys(this.tree_, (key) => this.toggle_(key));
     byId("cache-refresh", HTMLButtonElement).addEventListener("click", () =>
       this.refresh_().then(() => announce("Refreshed")),
     );
@@ -38,7 +39,7 @@ export class CacheView {
     this.hide();
     this.refresh_();
     this.timer_ = setInterval(() => {
-      if (!document.hidden) this.refresh_();
+      if (!document.hidden) this.refresh_(true);
     }, kEveryMs);
   }
 
@@ -46,9 +47,10 @@ export class CacheView {
     clearInterval(this.timer_);
   }
 
-  async refresh_() {
+  /** @param {boolean} [unattended] nobody asked for it */
+  async refresh_(unattended = false) {
     await this.attempt_(async () => {
-      this.report_ = await api.cacheReport();
+      this.report_ = await api.cacheReport(unattended);
       this.draw_();
     });
   }
@@ -73,13 +75,24 @@ export class CacheView {
     if (!report) return;
     const summary = byId("cache-summary", HTMLElement);
     summary.replaceChildren(...cacheSummary(report));
+    const none = report.entries.length === 0;
+    const untold = report.entries.some(({ texts }) => !texts);
+    const hadFocus = this.tree_.contains(document.activeElement);
+    this.empty_.hidden = !none;
+    this.tree_.hidden = none;
+    byId("cache-keys", HTMLElement).hidden = none;
+    byId("cache-untold", HTMLElement).hidden = !untold;
+    byId("cache-clear", HTMLButtonElement).disabled = none;
     this.keys_.keepFocus(() =>
       this.rows_.replaceChildren(...this.rowsOf_(report)),
     );
-    const none = report.entries.length === 0;
-    byId("cache-empty", HTMLElement).hidden = !none;
-    byId("cache-tree", HTMLElement).hidden = none;
-    byId("cache-clear", HTMLButtonElement).disabled = none;
+    if (none && hadFocus) this.empty_.focus();
+  }
+
+  /** Puts the focus where it makes sense once what had it is gone. */
+  focus_() {
+    if (this.tree_.hidden) this.empty_.focus();
+    else this.keys_.focus();
   }
 
   /**
@@ -134,26 +147,35 @@ export class CacheView {
 
   /** @param {CacheEntry} entry */
   async remove_(entry) {
+    const title = entry.pinned
+      ? "Delete this pinned entry?"
+      : "Delete this entry?";
     const text =
+      (entry.pinned ? "It is pinned, to be kept. " : "") +
       `${counted(entry.tokens, "token")} in ${counted(entry.blocks, "block")}. ` +
       "Blocks that other entries share stay.";
-    if (!(await confirmed("Delete this entry?", text, "Delete"))) return;
+    if (!(await confirmed(title, text, "Delete"))) return;
     await this.attempt_(async () => {
       const gone = await api.removeEntries(entry.id);
       announce(`Deleted; ${counted(gone.blocks, "block")} freed`);
       await this.refresh_();
-      this.keys_.focus();
+      this.focus_();
     });
   }
 
   async clear_() {
-    const number = counted(this.report_?.entries.length ?? 0, "entry");
-    const text = `${number}, pinned ones too, from memory and from disk.`;
+    const entries = this.report_?.entries ?? [];
+    const pinned = entries.filter((entry) => entry.pinned).length;
+    const text =
+      counted(entries.length, "entry") +
+      (pinned > 0 ? `, ${count(pinned)} of them pinned,` : "") +
+      " will go from memory and from disk.";
     if (!(await confirmed("Delete everything?", text, "Delete all"))) return;
     await this.attempt_(async () => {
       const gone = await api.removeEntries();
       announce(`Deleted ${counted(gone.entries, "entry")}`);
       await this.refresh_();
+      this.focus_();
     });
   }
 }

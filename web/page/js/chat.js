@@ -8,6 +8,7 @@ import { counted } from "./format.js";
 import { GrowingAnswer, messageView } from "./message-view.js";
 import { parseMetrics } from "./metrics.js";
 import { originOf, priceOf } from "./origin.js";
+import { rememberPrice } from "./price.js";
 import * as storage from "./storage.js";
 
 /** Within this many pixels of the end, the view follows a growing answer. */
@@ -38,9 +39,7 @@ export class Chat {
     });
     this.field_.addEventListener("input", () => this.fit_());
     this.stop_.addEventListener("click", () => this.running_?.abort());
-    this.log_.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.running_?.abort();
-    });
+    document.addEventListener("keydown", (event) => this.escape_(event));
     byId("new-conversation", HTMLButtonElement).addEventListener("click", () =>
       this.open_(this.fresh_()),
     );
@@ -104,6 +103,22 @@ export class Chat {
     byId("welcome", HTMLElement).hidden = messages.length > 0;
     this.send_.hidden = this.running_ !== null;
     this.stop_.hidden = this.running_ === null;
+  }
+
+  /**
+   * Stops the answer, wherever in the chat the focus is.
+   * @param {KeyboardEvent} event
+   */
+  escape_(event) {
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    if (event.isComposing || document.querySelector("dialog[open]")) return;
+    if (!byId("view-chat", HTMLElement).hidden) this.running_?.abort();
+  }
+
+  /** Shows answers anew: what their tokens cost is known by now. */
+  priceKnown() {
+    if (this.running_ || this.log_.contains(document.activeElement)) return;
+    this.followed_(() => this.show_());
   }
 
   fit_() {
@@ -177,7 +192,9 @@ export class Chat {
           message.end = part.reason;
           if (part.usage && part.timings) {
             const price = priceOf(part.timings, await serverPrice());
-            message.origin = originOf(part.usage, part.timings, price);
+            if (price) rememberPrice(part.model, price.seconds);
+            const { usage, timings, model } = part;
+            message.origin = originOf(usage, timings, price, model);
           }
         }
       }

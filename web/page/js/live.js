@@ -2,15 +2,18 @@
 
 import { ApiError, metricsText } from "./api.js";
 import { byId, h } from "./dom.js";
-import { count, rate, seconds } from "./format.js";
+import { count, counted, rate, seconds } from "./format.js";
 import { Graph } from "./graph.js";
 import { parseMetrics } from "./metrics.js";
+import { rememberedPrice, rememberPrice } from "./price.js";
 import { Series } from "./series.js";
+import { servedModel } from "./status.js";
 
 const kEveryMs = 2000;
 const kSeconds = 300;
 const kTableRows = 10;
 
+const kPrice = "afterglow_prefill_seconds_per_token";
 const kGenerated = "afterglow_generated_tokens_total";
 const kPrompt = (/** @type {string} */ source) =>
   `afterglow_prompt_tokens_total{source="${source}"}`;
@@ -24,7 +27,9 @@ const kTiers = [
 ];
 
 export class LiveView {
-  constructor() {
+  /** @param {() => void} priced called when a token's price becomes known */
+  constructor(priced) {
+    this.priced_ = priced;
     this.series_ = new Series(
       {
         generated: kGenerated,
@@ -84,10 +89,12 @@ export class LiveView {
   async poll_() {
     const error = byId("live-error", HTMLElement);
     try {
-      this.counts_ = parseMetrics(await metricsText());
+      this.counts_ = parseMetrics(await metricsText(true));
       this.series_.read(performance.now() / 1000, this.counts_);
       error.hidden = true;
       this.draw_();
+      const price = this.counts_.get(kPrice) ?? 0;
+      if (rememberPrice(servedModel(), price)) this.priced_();
     } catch (reason) {
       if (!(reason instanceof ApiError)) throw reason;
       this.series_.pause();
@@ -127,19 +134,33 @@ function tiles(samples) {
     (samples.get(kPrompt("ram")) ?? 0) + (samples.get(kPrompt("disk")) ?? 0);
   const all = reused + (samples.get(kPrompt("computed")) ?? 0);
   const share = all === 0 ? "–" : `${Math.round((100 * reused) / all)} %`;
-  const price = of("prefill_seconds_per_token");
   return [
     tile("Running", count(of("requests_running")), "requests"),
     tile("Waiting", count(of("requests_queued")), "requests"),
     tile("Reused", share, `of ${count(all)} prompt tokens`),
-    tile(
-      "Time saved",
-      `≈ ${seconds(of("prefill_seconds_saved_total"))}`,
-      price > 0
-        ? `tokens reused × ${seconds(price)} measured for one`
-        : "once the server measured a prompt",
-    ),
+    savedTile(reused, of("prefill_seconds_saved_total"), samples.get(kPrice)),
   ];
+}
+
+/**
+ * @param {number} reused tokens since the server's start
+ * @param {number} saved seconds, as the server has it
+ * @param {number | undefined} price of a token; 0: not yet measured
+ * @returns {HTMLElement}
+ */
+function savedTile(reused, saved, price) {
+  const title = "Time saved";
+  if (price) {
+    const note = `tokens reused × ${seconds(price)} measured for one`;
+    return tile(title, `≈ ${seconds(saved)}`, note);
+  }
+  const before = rememberedPrice(servedModel());
+  if (before && reused > 0) {
+    const note = `tokens reused × ${seconds(before)} measured here before`;
+    return tile(title, `≈ ${seconds(reused * before)}`, note);
+  }
+  const tokens = reused > 0 ? `${counted(reused, "token")} not computed; ` : "";
+  return tile(title, "–", `${tokens}known once a prompt was computed`);
 }
 
 /**

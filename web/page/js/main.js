@@ -1,5 +1,6 @@
 // The page: its views, one shown at a time by the address's fragment.
 
+import { forgetRefusal } from "./api.js";
 import { CacheView } from "./cache.js";
 import { Chat } from "./chat.js";
 import { byId } from "./dom.js";
@@ -8,8 +9,9 @@ import { startSettings } from "./settings.js";
 import { refreshStatus } from "./status.js";
 import { startTheme } from "./theme.js";
 
+const chat = new Chat();
 const cache = new CacheView();
-const live = new LiveView();
+const live = new LiveView(() => chat.priceKnown());
 
 /** @type {Record<string, {show: () => void, hide: () => void}>} */
 const kViews = {
@@ -45,6 +47,7 @@ panel.addEventListener("keydown", (event) => {
   panel.classList.remove("open");
   toggle.ariaExpanded = "false";
   toggle.focus();
+  event.preventDefault(); // it stops no answer, too
 });
 
 startTheme();
@@ -52,8 +55,14 @@ startSettings(() => {
   refreshStatus();
   route();
 });
-new Chat().start();
-live.start();
+chat.start();
 addEventListener("hashchange", route);
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  forgetRefusal();
+  refreshStatus();
+});
 route();
-refreshStatus();
+// The one after the other: a page without its key is refused once.
+await refreshStatus();
+live.start();

@@ -1,8 +1,9 @@
 // Where an answer's prompt came from: a bar, its parts in words, the time saved.
 
 import { h } from "./dom.js";
-import { count, counted, rate, seconds } from "./format.js";
-import { explainSaved, savedSeconds } from "./origin.js";
+import { count, counted, rate } from "./format.js";
+import { explainSaved, savedInShort } from "./origin.js";
+import { rememberedPrice } from "./price.js";
 
 /**
  * @param {Origin} origin
@@ -64,15 +65,22 @@ function part({ tier, name, tokens }) {
  * @returns {HTMLElement}
  */
 function savedView(origin) {
-  const saved = savedSeconds(origin);
-  let text = "Time saved: not known yet";
-  if (saved === 0) text = "No time saved";
-  else if (saved !== null && saved > 0) text = `≈ ${seconds(saved)} saved`;
-  else if (saved !== null) text = `≈ ${seconds(-saved)} lost`;
+  const priced = { ...origin, price: origin.price ?? later(origin.model) };
   return h(
     "details",
     { class: "origin-saved" },
-    h("summary", {}, text),
-    h("p", {}, explainSaved(origin)),
+    h("summary", {}, savedInShort(priced)),
+    h("p", {}, explainSaved(priced)),
   );
+}
+
+/**
+ * A price that was not known when the answer came, or not to the server since
+ * its start.
+ * @param {string | undefined} model
+ * @returns {Price | null}
+ */
+function later(model) {
+  const known = model ? rememberedPrice(model) : undefined;
+  return known ? { seconds: known, source: "other" } : null;
 }

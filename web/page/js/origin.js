@@ -5,6 +5,13 @@ import { counted, seconds } from "./format.js";
 /** Fewer computed tokens than this tell little about the price of one. */
 const kEnough = 64;
 
+/** @type {Record<Price["source"], string>} */
+const kMeasured = {
+  answer: "measured on the rest of this prompt",
+  server: "measured by the server on recent prompts",
+  other: "measured here on other prompts of this model",
+};
+
 /**
  * What a prompt token costs: measured on this answer where it computed enough
  * of them, else what the server measured lately.
@@ -25,9 +32,10 @@ export function priceOf(timings, serverSeconds) {
  * @param {Usage} usage
  * @param {Timings} timings
  * @param {Price | null} price
+ * @param {string} [model]
  * @returns {Origin}
  */
-export function originOf(usage, timings, price) {
+export function originOf(usage, timings, price, model = "") {
   const cached = timings.cache_ram_n + timings.cache_disk_n;
   return {
     ram: timings.cache_ram_n,
@@ -38,6 +46,7 @@ export function originOf(usage, timings, price) {
     generated: usage.completion_tokens,
     tokensPerSecond: timings.predicted_per_second,
     price,
+    model,
   };
 }
 
@@ -56,6 +65,22 @@ export function savedSeconds(origin) {
 }
 
 /**
+ * What was saved, in short: time, or tokens while their price is not known.
+ * @param {Origin} origin
+ * @returns {string}
+ */
+export function savedInShort(origin) {
+  const saved = savedSeconds(origin);
+  if (saved === 0) return "No time saved";
+  if (saved !== null && saved > 0) return `≈ ${seconds(saved)} saved`;
+  if (saved !== null) return `≈ ${seconds(-saved)} lost`;
+  const tokens = counted(origin.ram + origin.disk, "token");
+  return origin.disk > 0
+    ? `${tokens} read in ${seconds(origin.restoreMs / 1000)}, not computed`
+    : `${tokens} not computed`;
+}
+
+/**
  * How savedSeconds came about, in words.
  * @param {Origin} origin
  * @returns {string}
@@ -67,15 +92,12 @@ export function explainSaved(origin) {
   }
   if (!origin.price) {
     return (
-      "The server has not yet measured what computing a prompt token takes, " +
-      "so the time saved is not known."
+      "What computing a prompt token takes has not been measured here yet. " +
+      "Once the server has computed a prompt, the time saved stands here."
     );
   }
   const price = seconds(origin.price.seconds);
-  const measured =
-    origin.price.source === "answer"
-      ? "measured on the rest of this prompt"
-      : "measured by the server on recent prompts";
+  const measured = kMeasured[origin.price.source];
   return (
     `Estimate: ${counted(reused, "token")} reused × ${price} to compute one ` +
     `(${measured}) − ${seconds(origin.restoreMs / 1000)} spent reading the ` +

@@ -39,11 +39,10 @@ export class TreeKeys {
     else row.focus();
   }
 
-  /** Puts the focus on the chosen row; without rows on the tree itself. */
+  /** Puts the focus on the chosen row, where there are any. */
   focus() {
     const rows = this.rows_();
-    const row = rows.find((one) => one.tabIndex === 0) ?? rows[0];
-    (row ?? this.tree_).focus();
+    (rows.find((one) => one.tabIndex === 0) ?? rows[0])?.focus();
   }
 
   /** @returns {HTMLElement[]} */
