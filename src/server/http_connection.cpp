@@ -3,51 +3,31 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "server/ip_address.h"
 #include "server/log_value.h"
+#include "server/request_reader.h"
+#include "server/strand_waker.h"
 
 namespace afterglow {
 namespace {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
+using asio::ip::tcp;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto use_result = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kReadAhead = 64 << 10;
-constexpr std::size_t kHeadPiece = 4 << 10;
-constexpr std::size_t kBodyPiece = 64 << 10;
-constexpr std::size_t kDiscardBytes = 64 << 20;
-constexpr auto kDiscardTime = 2s;
-constexpr auto kGoodbyeTime = 2s;
 /// How often a client that sends no more is asked for a sign of life.
 constexpr auto kProbeEvery = 5s;
 constexpr auto kForever = 24h * 365;
 constexpr auto kNever = steady_clock::time_point::max();
-constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
-/// When to give up on a transfer: when nothing moves for the grace, or when so
-/// many bytes since the beginning are too few.
-steady_clock::time_point patience(
-    steady_clock::time_point begin,
-    std::chrono::milliseconds grace,
-    std::size_t bytes,
-    std::size_t least_rate
-) {
-  const std::chrono::milliseconds earned(bytes * 1000 / least_rate);
-  return std::min(steady_clock::now(), begin + earned) + grace;
-}
 
 /// The name that the answer has in the log; "" for none.
 std::string request_id_of(const ResponseHead& head) {
@@ -62,82 +42,22 @@ double elapsed_ms(steady_clock::time_point since) {
       .count();
 }
 
+/// Whether nothing can be sent to the client any more either.
+bool has_hung_up(tcp::socket& socket) {
+  pollfd descriptor{socket.native_handle(), 0, 0};
+  return ::poll(&descriptor, 1, 0) > 0 &&
+         (descriptor.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
 }  // namespace
-
-void HttpConnections::add(const std::shared_ptr<HttpConnection>& connection) {
-  const std::lock_guard lock(mutex_);
-  live_.emplace(connection.get(), connection);
-}
-
-void HttpConnections::remove(HttpConnection* connection) {
-  const std::lock_guard lock(mutex_);
-  live_.erase(connection);
-  changed_.notify_all();
-}
-
-std::size_t HttpConnections::count() const {
-  const std::lock_guard lock(mutex_);
-  return live_.size();
-}
-
-std::vector<std::shared_ptr<HttpConnection>> HttpConnections::all() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<HttpConnection>> result;
-  for (const auto& [key, weak] : live_) {
-    if (auto connection = weak.lock()) result.push_back(std::move(connection));
-  }
-  return result;
-}
-
-bool HttpConnections::close_idlest() {
-  std::shared_ptr<HttpConnection> idlest;
-  for (auto& connection : all()) {
-    if (idlest == nullptr || connection->idle_since() < idlest->idle_since()) {
-      idlest = std::move(connection);
-    }
-  }
-  return idlest != nullptr && idlest->give_way();
-}
-
-bool HttpConnections::wait_none(steady_clock::time_point deadline) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [this] { return live_.empty(); });
-}
-
-/// Lets an exchange wake its connection from any thread; many wakes before
-/// the strand comes round are one.
-struct HttpConnection::Waker : std::enable_shared_from_this<Waker> {
-  Waker(std::weak_ptr<HttpConnection> connection, tcp::socket::executor_type on)
-      : connection(std::move(connection)), executor(std::move(on)) {}
-
-  void wake() {
-    if (pending.exchange(true)) return;
-    asio::post(executor, [self = shared_from_this()] {
-      self->pending = false;
-      if (const auto alive = self->connection.lock()) alive->wake_up();
-    });
-  }
-
-  const std::weak_ptr<HttpConnection> connection;
-  const tcp::socket::executor_type executor;
-  std::atomic<bool> pending{false};
-};
 
 HttpConnection::HttpConnection(
     std::unique_ptr<ByteStream> stream, std::shared_ptr<HttpConnections> shared
 )
-    : stream_(std::move(stream)),
-      strand_(socket().get_executor()),
-      shared_(std::move(shared)),
-      deadline_(strand_),
-      signal_(strand_) {
-  error_code ignored;
-  const auto endpoint = socket().remote_endpoint(ignored);
-  const auto local = socket().local_endpoint(ignored);
-  over_loopback_ = unmapped(local.address()).is_loopback();
-  client_ = unmapped(endpoint.address()).to_string() + ":" +
-            std::to_string(endpoint.port());
-}
+    : shared_(std::move(shared)),
+      link_(std::make_shared<ClientLink>(std::move(stream), shared_->limits)),
+      strand_(link_->socket().get_executor()),
+      signal_(strand_) {}
 
 HttpConnection::~HttpConnection() {
   shared_->remove(this);
@@ -163,8 +83,7 @@ void HttpConnection::start(bool refuse) {
 
 void HttpConnection::drain() {
   asio::post(strand_, [self = shared_from_this()] {
-    error_code ignored;
-    if (self->idle_) self->socket().close(ignored);
+    if (self->idle_) self->link_->close();
   });
 }
 
@@ -180,12 +99,11 @@ steady_clock::time_point HttpConnection::idle_since() const {
 
 void HttpConnection::cut(const ApiError& error) {
   asio::post(strand_, [self = shared_from_this(), error] {
-    error_code ignored;
     if (self->exchange_ != nullptr) {
       self->exchange_->fail(error);
       self->wake_up();
     } else {
-      self->socket().close(ignored);
+      self->link_->close();
     }
   });
 }
@@ -196,59 +114,62 @@ void HttpConnection::close() {
   });
 }
 
+void HttpConnection::leave(const char* why) {
+  link_->cut(why);
+  signal();
+}
+
 asio::awaitable<void> HttpConnection::run(bool refuse) {
   const bool opened = co_await open();
   if (!opened) co_return;
   if (refuse) {
-    Incoming incoming =
+    IncomingRequest incoming =
         refusal(http_error(503, "too many connections; try again later"));
     co_await serve(std::move(incoming));
     co_return;
   }
   for (bool open = true; open;) {
-    ReadResult read = co_await read_request();
-    if (std::holds_alternative<Closed>(read)) break;
-    open = co_await serve(std::get<Incoming>(std::move(read)));
+    const bool some = co_await wait_for_bytes();
+    if (!some) break;
+    auto incoming = co_await read_request(*link_, *shared_);
+    if (!incoming) break;
+    open = co_await serve(*std::move(incoming));
   }
-  co_await say_goodbye();
+  co_await link_->say_goodbye();
 }
 
 asio::awaitable<bool> HttpConnection::open() {
   if (shared_->draining) co_return false;
   idle_ = true;
-  arm_deadline(shared_->limits.handshake);
-  const error_code error = co_await stream_->open();
-  disarm_deadline();
+  const auto error = co_await link_->open();
   idle_ = false;
   if (!error) co_return true;
-  spdlog::info("http client={} tls={}", client_, log_value(error.message()));
-  if (gone_ || !is_plain_http(error)) co_return false;
-  stream_ = plain_stream(std::move(socket()));
+  spdlog::info(
+      "http client={} tls={}", link_->name(), log_value(error.message())
+  );
+  if (gone() || !is_plain_http(error)) co_return false;
+  link_->go_on_plain();
   co_await serve(refusal(
       http_error(400, "this server speaks HTTP over TLS; ask it by https://")
   ));
   co_return false;
 }
 
-asio::awaitable<void> HttpConnection::say_goodbye() {
-  if (gone_) co_return;
-  arm_deadline(kGoodbyeTime);
-  co_await stream_->end();
-  disarm_deadline();
-  error_code ignored;
-  socket().close(ignored);
+asio::awaitable<bool> HttpConnection::wait_for_bytes() {
+  if (link_->buffer().size() > 0) co_return true;
+  if (half_closed_ || shared_->draining) co_return false;
+  idle_ = true;
+  idle_since_ = steady_clock::now();
+  const bool some = co_await link_->read_some(
+      kHeadPiece, steady_clock::now() + shared_->limits.idle
+  );
+  idle_ = false;
+  idle_since_ = kNever;
+  co_return some;
 }
 
-HttpConnection::Incoming HttpConnection::refusal(const ApiError& error) {
-  Incoming incoming;
-  incoming.answer = respond(error);
-  incoming.unread = true;
-  incoming.wire.keep_alive = false;
-  incoming.refused = " refused=" + log_value(error.message);
-  return incoming;
-}
-
-std::unique_ptr<Exchange> HttpConnection::make_answer(Incoming& incoming) {
+std::unique_ptr<Exchange> HttpConnection::make_answer(IncomingRequest& incoming
+) {
   if (incoming.answer != nullptr) return std::move(incoming.answer);
   try {
     return shared_->handler(std::move(incoming.request));
@@ -259,8 +180,9 @@ std::unique_ptr<Exchange> HttpConnection::make_answer(Incoming& incoming) {
 }
 
 /// Answers a request; true when another one may follow.
-asio::awaitable<bool> HttpConnection::serve(Incoming incoming) {
+asio::awaitable<bool> HttpConnection::serve(IncomingRequest incoming) {
   const auto begin = steady_clock::now();
+  const std::size_t written = link_->written();
   const std::string method = incoming.request.method;
   const std::string path = log_value(incoming.request.path);
   auto exchange = make_answer(incoming);
@@ -270,114 +192,18 @@ asio::awaitable<bool> HttpConnection::serve(Incoming incoming) {
   spdlog::log(
       notable ? spdlog::level::info : spdlog::level::debug,
       "http client={} id={} method={} path={} status={} bytes={} ms={:.1f}{}{}",
-      client_,
+      link_->name(),
       request_id_.empty() ? "-" : request_id_,
       method.empty() ? "-" : method,
       path,
       status,
-      total_written_,
+      link_->written() - written,
       elapsed_ms(begin),
       incoming.refused,
-      gone_ ? " left=true" : ""
+      gone() ? " left=true" : ""
   );
-  if (incoming.unread && !gone_) co_await take_in_rest();
+  if (incoming.unread && !gone()) co_await link_->take_in_rest();
   co_return open;
-}
-
-asio::awaitable<bool> HttpConnection::read_some(std::size_t at_most) {
-  const auto [error, count] =
-      co_await stream_->read_some(buffer_.prepare(at_most));
-  buffer_.commit(count);
-  co_return !error;
-}
-
-asio::awaitable<bool> HttpConnection::wait_for_bytes() {
-  if (buffer_.size() > 0) co_return true;
-  if (half_closed_ || shared_->draining) co_return false;
-  idle_ = true;
-  idle_since_ = steady_clock::now();
-  arm_deadline(shared_->limits.idle);
-  const bool some = co_await read_some(kHeadPiece);
-  idle_ = false;
-  idle_since_ = kNever;
-  co_return some;
-}
-
-asio::awaitable<HttpConnection::ReadResult> HttpConnection::read_request() {
-  const bool some = co_await wait_for_bytes();
-  if (!some) co_return Closed{};
-
-  RequestReader reader(shared_->limits);
-  const bool head = co_await read_head(reader);
-  if (!head) co_return Closed{};
-  if (reader.state() == RequestReader::State::kFailed) {
-    co_return refusal(reader.error());
-  }
-  HttpRequest& request = reader.request();
-  request.client = client_;
-  request.over_loopback = over_loopback_;
-  Admission admission;
-  if (shared_->gate) admission = shared_->gate(request);
-
-  Incoming incoming;
-  const bool has_body = reader.state() == RequestReader::State::kBody;
-  const bool unread = has_body && admission.answer != nullptr;
-  if (has_body && !unread) {
-    incoming.body.emplace(shared_->bodies);
-    const bool body = co_await read_body(reader, *incoming.body);
-    if (!body) co_return Closed{};
-  }
-  disarm_deadline();
-  if (reader.state() == RequestReader::State::kFailed) {
-    incoming = refusal(reader.error());
-  } else {
-    incoming.answer = std::move(admission.answer);
-    incoming.unread = unread;
-    incoming.wire = reader.wire();
-    if (unread || shared_->draining) incoming.wire.keep_alive = false;
-  }
-  incoming.wire.headers = std::move(admission.headers);
-  incoming.request = std::move(request);
-  co_return incoming;
-}
-
-/// False when the connection ended first.
-asio::awaitable<bool> HttpConnection::read_head(RequestReader& reader) {
-  arm_deadline(shared_->limits.header);
-  while (reader.read(buffer_) == RequestReader::State::kHead) {
-    const bool more = co_await read_some(kHeadPiece);
-    if (!more) co_return false;
-  }
-  co_return true;
-}
-
-/// As read_head. A body that comes slower than the least rate is cut.
-asio::awaitable<bool> HttpConnection::read_body(
-    RequestReader& reader, ByteBudget::Share& share
-) {
-  const HttpLimits& limits = shared_->limits;
-  const auto begin = steady_clock::now();
-  std::size_t came = buffer_.size();
-  bool asked = !reader.expects_continue();
-  while (reader.read(buffer_) == RequestReader::State::kBody) {
-    if (!std::exchange(asked, true)) {
-      const bool sent = co_await write_all(kContinue);
-      if (!sent) co_return false;
-    }
-    arm_deadline(patience(begin, limits.body, came, limits.least_rate));
-    const std::size_t before = buffer_.size();
-    const bool more = co_await read_some(kBodyPiece);
-    if (!more) co_return false;
-    const std::size_t piece = buffer_.size() - before;
-    came += piece;
-    if (!share.grow(piece)) {
-      reader.refuse(
-          http_error(503, "too many large requests at once; try again later")
-      );
-      co_return true;
-    }
-  }
-  co_return true;
 }
 
 asio::awaitable<bool> HttpConnection::answer(
@@ -386,7 +212,6 @@ asio::awaitable<bool> HttpConnection::answer(
   exchange_ = std::move(exchange);
   wire_.emplace(wire);
   out_.clear();
-  total_written_ = 0;
   request_id_.clear();
   probe_due_ = false;
   watching_ = true;
@@ -401,29 +226,35 @@ asio::awaitable<bool> HttpConnection::answer(
           }
       )
   );
-  const auto waker = std::make_shared<Waker>(weak_from_this(), strand_);
+  const auto waker =
+      std::make_shared<StrandWaker>(strand_, [weak = weak_from_this()] {
+        if (const auto alive = weak.lock()) alive->wake_up();
+      });
   exchange_->start([waker] { waker->wake(); });
 
   co_await write_response();
+  if (gone() && !wire_->done()) {
+    spdlog::info("http client={} cut=\"{}\"", link_->name(), link_->cut_for());
+  }
   exchange_.reset();
   stop_watching_.emit(asio::cancellation_type::terminal);
   while (watching_) {
     co_await wait_for_signal(kForever);
   }
-  co_return !gone_ && wire_->keep_alive() && !half_closed_ &&
+  co_return !gone() && wire_->keep_alive() && !half_closed_ &&
       !shared_->draining;
 }
 
 asio::awaitable<void> HttpConnection::write_response() {
-  while (!gone_) {
+  while (!gone()) {
     if (!out_.empty()) {
-      const bool sent = co_await write_all(std::exchange(out_, {}));
+      const bool sent = co_await link_->write_all(std::exchange(out_, {}));
       if (!sent) leave("it does not take its answer");
     } else if (wire_->done()) {
       co_return;
     } else if (probe_due_) {
       probe_due_ = false;
-      const bool sent = co_await write_all(kContinue);
+      const bool sent = co_await link_->write_all(kContinue);
       if (!sent) leave("it is gone");
     } else {
       // An interim response (RFC 9110, 15.2) is all that tells a client that
@@ -437,32 +268,10 @@ asio::awaitable<void> HttpConnection::write_response() {
   }
 }
 
-asio::awaitable<bool> HttpConnection::write_all(std::string bytes) {
-  in_flight_ = std::move(bytes);
-  written_ = 0;
-  const HttpLimits& limits = shared_->limits;
-  const auto begin = steady_clock::now();
-  bool sent = true;
-  while (sent && written_ < in_flight_.size()) {
-    arm_deadline(patience(begin, limits.write, written_, limits.least_rate));
-    const auto rest = asio::buffer(in_flight_) + written_;
-    const auto [error, count] = co_await stream_->write_some(rest);
-    written_ += count;
-    total_written_ += count;
-    sent = !error;
-  }
-  disarm_deadline();
-  in_flight_.clear();
-  written_ = 0;
-  co_return sent;
-}
-
 /// Reads ahead while an answer is made, to see the client close or reset.
 asio::awaitable<void> HttpConnection::watch_client() {
-  while (!half_closed_ && buffer_.size() < kReadAhead) {
-    const auto [error, count] =
-        co_await stream_->read_some(buffer_.prepare(kHeadPiece));
-    buffer_.commit(count);
+  while (!half_closed_ && link_->buffer().size() < kReadAhead) {
+    const auto error = co_await link_->read_ahead(kHeadPiece);
     if (error == asio::error::operation_aborted) co_return;
     if (is_end_of_input(error)) {
       half_closed_ = true;
@@ -475,15 +284,10 @@ asio::awaitable<void> HttpConnection::watch_client() {
     probe_due_ = true;
     signal();
   }
+  tcp::socket& socket = link_->socket();
   const auto [ec] =
-      co_await socket().async_wait(tcp::socket::wait_error, use_result);
-  if (!ec && client_is_gone()) leave("it is gone");
-}
-
-bool HttpConnection::client_is_gone() {
-  pollfd descriptor{socket().native_handle(), 0, 0};
-  return ::poll(&descriptor, 1, 0) > 0 &&
-         (descriptor.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+      co_await socket.async_wait(tcp::socket::wait_error, use_result);
+  if (!ec && has_hung_up(socket)) leave("it is gone");
 }
 
 asio::awaitable<void> HttpConnection::wait_for_signal(
@@ -497,21 +301,6 @@ void HttpConnection::signal() {
   signal_.cancel();
 }
 
-/// Takes in what the client still sends of a request that was answered before
-/// its end: closing at once would make its system throw the answer away.
-asio::awaitable<void> HttpConnection::take_in_rest() {
-  arm_deadline(kDiscardTime);
-  co_await stream_->end();
-  buffer_.clear();
-  for (std::size_t total = 0; total < kDiscardBytes;) {
-    const auto [ec, count] = co_await socket().async_read_some(
-        buffer_.prepare(kBodyPiece), use_result
-    );
-    if (ec) break;
-    total += count;
-  }
-}
-
 void HttpConnection::wake_up() {
   try {
     on_wake();
@@ -521,54 +310,23 @@ void HttpConnection::wake_up() {
   }
 }
 
-void HttpConnection::log_failure(const std::exception& thrown) const {
-  spdlog::error("http client={} error={}", client_, log_value(thrown.what()));
-}
-
 void HttpConnection::on_wake() {
-  if (exchange_ == nullptr || gone_ || wire_->done()) return;
+  if (exchange_ == nullptr || gone() || wire_->done()) return;
   const Output output = exchange_->take();
   if (output.head) request_id_ = request_id_of(*output.head);
   out_ += wire_->write(output);
-  if (wire_->streaming() && unsent() > shared_->limits.lag_bytes) {
+  const std::size_t unsent = out_.size() + link_->unsent();
+  if (wire_->streaming() && unsent > shared_->limits.lag_bytes) {
     leave("it lags too far behind its answer");
     return;
   }
   signal();
 }
 
-std::size_t HttpConnection::unsent() const {
-  return out_.size() + in_flight_.size() - written_;
-}
-
-void HttpConnection::leave(const char* why) {
-  if (gone_) return;
-  gone_ = true;
-  if (exchange_ != nullptr && !wire_->done()) {
-    spdlog::info("http client={} cut=\"{}\"", client_, why);
-  }
-  error_code ignored;
-  socket().close(ignored);
-  signal();
-}
-
-void HttpConnection::arm_deadline(std::chrono::milliseconds timeout) {
-  arm_deadline(steady_clock::now() + timeout);
-}
-
-void HttpConnection::arm_deadline(steady_clock::time_point when) {
-  deadline_.expires_at(when);
-  deadline_.async_wait([weak = weak_from_this()](error_code ec) {
-    const auto self = weak.lock();
-    if (ec || !self) return;
-    // A timer that went off just before it was set anew does not count.
-    if (self->deadline_.expiry() > steady_clock::now()) return;
-    self->leave("it took too long");
-  });
-}
-
-void HttpConnection::disarm_deadline() {
-  deadline_.expires_at(steady_clock::time_point::max());
+void HttpConnection::log_failure(const std::exception& thrown) const {
+  spdlog::error(
+      "http client={} error={}", link_->name(), log_value(thrown.what())
+  );
 }
 
 }  // namespace afterglow
