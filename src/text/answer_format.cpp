@@ -35,6 +35,14 @@ constexpr std::array kTemplateRules = {
     TemplateRule{"json_tools", "<tool_call>", "tool_call.name"},
 };
 
+// What mlx_lm does not recognise, where nothing of the above, vocabulary
+// included, fits: templates that build the same texts in other ways. A wrong
+// guess shows a call as it was written, which is what no guess does.
+constexpr std::array kWiderRules = {
+    TemplateRule{"qwen3_coder", "<tool_call>", "<function="},
+    TemplateRule{"json_tools", "<tool_call>", "</tool_call>"},
+};
+
 /// A vocabulary that holds all tokens is of the kind; empty ones don't count.
 using Tokens = std::array<std::string_view, 4>;
 
@@ -67,19 +75,32 @@ bool holds(const HasToken& has_token, const Tokens& tokens) {
   });
 }
 
-std::string_view infer_tool_calls(
-    std::string_view chat_template, const HasToken& has_token
+std::string_view find_format(
+    std::span<const TemplateRule> rules, std::string_view chat_template
 ) {
-  for (const auto& rule : kTemplateRules) {
+  for (const auto& rule : rules) {
     if (chat_template.find(rule.first) != chat_template.npos &&
         chat_template.find(rule.second) != chat_template.npos) {
       return rule.format;
     }
   }
+  return "";
+}
+
+std::string_view infer_tool_calls(
+    std::string_view chat_template, const HasToken& has_token
+) {
+  const auto format = find_format(kTemplateRules, chat_template);
+  if (!format.empty()) {
+    return format;
+  }
   if (holds(has_token, kXtml)) {
     return "kimi_k3";
   }
-  return holds(has_token, kPythonic) ? "pythonic" : "";
+  if (holds(has_token, kPythonic)) {
+    return "pythonic";
+  }
+  return find_format(kWiderRules, chat_template);
 }
 
 std::vector<AnswerMark> xtml_marks() {
@@ -130,6 +151,14 @@ std::vector<AnswerMark> AnswerFormat::marks() const {
     }
   }
   return marks;
+}
+
+std::string_view AnswerFormat::reasoning_mark() const {
+  if (reasoning) {
+    return reasoning->start;
+  }
+  const auto mark = std::ranges::find(further, kReasoning, &AnswerMark::then);
+  return mark == further.end() ? std::string_view() : mark->text;
 }
 
 AnswerPart AnswerFormat::begins_after(std::string_view prompt) const {

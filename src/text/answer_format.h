@@ -44,6 +44,9 @@ struct AnswerFormat {
   /// All marks, as AnswerSplitter needs them.
   std::vector<AnswerMark> marks() const;
 
+  /// A text that begins reasoning; empty when none does. Lives as long as this.
+  std::string_view reasoning_mark() const;
+
   /// Where the answer to a rendered prompt begins: inside of reasoning when
   /// the prompt opens it and does not close it. Give only what the template
   /// put behind the messages: these may speak of marks, too.
@@ -54,7 +57,8 @@ struct AnswerFormat {
 using HasToken = std::function<bool(std::string_view)>;
 
 /// The format of a model's answers, recognised from its chat template and its
-/// vocabulary as mlx_lm 0.32.2 does it; all empty when none is known.
+/// vocabulary as mlx_lm 0.32.2 does it, and calls in `<tool_call>` marks more
+/// widely; all empty when none is known.
 /// `tool_parser_type`, when not empty, names the format of calls instead.
 /// Errors: kUnsupported for a `tool_parser_type` that is in no table.
 Result<AnswerFormat> infer_answer_format(

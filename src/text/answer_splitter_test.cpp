@@ -323,6 +323,50 @@ TEST(AnswerFormat, RecognisedAsMlxLmRecognisesIt) {
   EXPECT_GE(all["models"].size(), 29U);
 }
 
+/// The name of the format that is recognised; "none".
+std::string format_of_calls(
+    const std::string& chat_template, const Json& tokens = Json::array()
+) {
+  const auto format =
+      infer_answer_format(chat_template, vocabulary(tokens), "");
+  return format->tool_calls ? std::string(format->tool_calls->name) : "none";
+}
+
+TEST(AnswerFormat, CallsInMarksAreRecognisedHoweverATemplateWritesThem) {
+  // None of these is known to mlx_lm.
+  const std::string shown = "Answer <tool_call>{json}</tool_call> to call.";
+  EXPECT_EQ(format_of_calls(shown), "json_tools");
+  EXPECT_EQ(
+      format_of_calls("'<tool_call>' + (call.function | tojson) + "
+                      "'</tool_call>'"),
+      "json_tools"
+  );
+  EXPECT_EQ(
+      format_of_calls("'<tool_call>' + nl + '<function=' + name + '>' + nl + "
+                      "'</function></tool_call>'"),
+      "qwen3_coder"
+  );
+  // A mark alone may be anything.
+  EXPECT_EQ(format_of_calls("no <tool_call> please"), "none");
+  EXPECT_EQ(format_of_calls("<tool_calls>[]</tool_calls>"), "none");
+  // What mlx_lm recognises comes first, by the vocabulary, too.
+  const Json pythonic = {"<|tool_call_start|>", "<|tool_call_end|>"};
+  EXPECT_EQ(format_of_calls(shown, pythonic), "pythonic");
+  EXPECT_EQ(format_of_calls("[TOOL_CALLS]" + shown), "mistral");
+}
+
+TEST(AnswerFormat, TellsAMarkOfReasoning) {
+  EXPECT_EQ(AnswerFormat().reasoning_mark(), "");
+  const Json tokens = {"<think>", "</think>"};
+  EXPECT_EQ(
+      infer_answer_format("", vocabulary(tokens), "")->reasoning_mark(),
+      "<think>"
+  );
+  const auto muse =
+      infer_answer_format("", vocabulary(Json::array()), "muse_spark");
+  EXPECT_EQ(muse->reasoning_mark(), "to=self<|message|>");
+}
+
 TEST(AnswerFormat, AConfigNamesTheFormatOfCalls) {
   EXPECT_EQ(*tool_parser_type_in_config(R"({"tool_parser_type": "x"})"), "x");
   EXPECT_EQ(*tool_parser_type_in_config(R"({"tool_parser_type": null})"), "");
