@@ -20,7 +20,10 @@ std::optional<std::string> hub_name(const fs::path& snapshot) {
   }
   std::string name = folder.substr(std::size(kHubFolder) - 1);
   const std::size_t dashes = name.find("--");
-  if (dashes != std::string::npos) name.replace(dashes, 2, "/");
+  if (dashes != std::string::npos) {
+    name[dashes] = '/';
+    name.erase(dashes + 1, 1);
+  }
   return name;
 }
 
