@@ -10,6 +10,9 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+/// Room for what is told of an entry: lists may be long.
+constexpr std::size_t kEntryMembers = 14;
+
 json limit(std::uint64_t value) {
   return value == CacheLimits::kUnlimited ? json(nullptr) : json(value);
 }
@@ -53,18 +56,19 @@ json evicted_entries_json(const Evictions& evicted) {
 }  // namespace
 
 json entry_json(const EntryRecord& entry) {
-  return {
-      {"id", entry_name(entry)},
-      {"type", to_string(entry.type)},
-      {"tokens", entry.length},
-      {"blocks", entry.path.size()},
-      {"hits", entry.hits},
-      {"last_use", static_cast<double>(entry.last_use_ns) * 1e-9},
-      {"pinned", entry.pinned},
-      {"ttl_seconds",
-       entry.ttl_ns == 0 ? json(nullptr)
-                         : json(static_cast<double>(entry.ttl_ns) * 1e-9)},
-  };
+  json body = json::object();
+  body.get_ref<json::object_t&>().reserve(kEntryMembers);
+  body["id"] = entry_name(entry);
+  body["type"] = to_string(entry.type);
+  body["tokens"] = entry.length;
+  body["blocks"] = entry.path.size();
+  body["hits"] = entry.hits;
+  body["last_use"] = static_cast<double>(entry.last_use_ns) * 1e-9;
+  body["pinned"] = entry.pinned;
+  body["ttl_seconds"] = entry.ttl_ns == 0
+                            ? json(nullptr)
+                            : json(static_cast<double>(entry.ttl_ns) * 1e-9);
+  return body;
 }
 
 json cache_json(
@@ -73,6 +77,7 @@ json cache_json(
   const CacheStats& cache = report.cache;
   std::array<std::size_t, 3> counts{};
   json list = json::array();
+  list.get_ref<json::array_t&>().reserve(entries.size());
   for (const ListedEntry& entry : entries) {
     ++counts[static_cast<std::size_t>(entry.record.type)];
     json& listed = list.emplace_back(entry_json(entry.record));
