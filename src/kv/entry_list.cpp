@@ -44,6 +44,52 @@ bool precedes(const EntryBlocks& a, const EntryBlocks& b) {
   return tokens_in(a, block)[at] < tokens_in(b, block)[at];
 }
 
+Branch branch_at(const EntryBlocks& entry, std::size_t at) {
+  Branch branch;
+  branch.at = at;
+  branch.lead = std::min(at, kBranchLead);
+  std::size_t from = at - branch.lead;
+  const std::size_t end =
+      std::min(from + kBranchTokens, entry.listed.record.length);
+  while (from < end) {
+    const Tokens rest =
+        tokens_in(entry, from / kPageTokens).subspan(from % kPageTokens);
+    const Tokens part = rest.first(std::min(rest.size(), end - from));
+    branch.tokens.insert(branch.tokens.end(), part.begin(), part.end());
+    from += part.size();
+  }
+  return branch;
+}
+
+/// A node on the way to the entry at hand, and the first entry through it.
+struct OpenNode {
+  std::size_t tokens = 0;
+  EntryBlocks* first = nullptr;
+};
+
+/// Sets the branches of entries, given in their order with what they share.
+void find_branches(const std::vector<EntryBlocks*>& ordered) {
+  std::vector<OpenNode> open;
+  for (EntryBlocks* entry : ordered) {
+    const std::size_t shared = entry->listed.shared_tokens;
+    EntryBlocks* left = nullptr;
+    while (!open.empty() && open.back().tokens > shared) {
+      left = open.back().first;
+      open.pop_back();
+    }
+    const std::size_t above = open.empty() ? 0 : open.back().tokens;
+    if (left != nullptr && above < shared) {
+      left->listed.branches.push_back(branch_at(*left, shared));
+      open.push_back({shared, left});
+    }
+    entry->listed.branches.push_back(branch_at(*entry, shared));
+    open.push_back({entry->listed.record.length, entry});
+  }
+  for (EntryBlocks* entry : ordered) {
+    std::ranges::sort(entry->listed.branches, {}, &Branch::at);
+  }
+}
+
 }  // namespace
 
 std::vector<ListedEntry> place_in_order(std::vector<EntryBlocks> entries) {
@@ -59,6 +105,10 @@ std::vector<ListedEntry> place_in_order(std::vector<EntryBlocks> entries) {
       entry.listed.shared_tokens = shared_tokens(entries[sorted[i - 1]], entry);
     }
   }
+  std::vector<EntryBlocks*> ordered;
+  ordered.reserve(entries.size());
+  for (const std::size_t i : sorted) ordered.push_back(&entries[i]);
+  find_branches(ordered);
   std::vector<ListedEntry> listed;
   listed.reserve(entries.size());
   for (EntryBlocks& entry : entries) {

@@ -8,6 +8,17 @@
 
 namespace afterglow {
 
+/// Where a branch of the tree of prefixes begins.
+struct Branch {
+  std::size_t at = 0;  // in the entry, in tokens
+  /// The entry's tokens around there, at most kBranchLead before.
+  std::vector<Token> tokens;
+  std::size_t lead = 0;  // how many of them lie before
+};
+
+constexpr std::size_t kBranchLead = 16;    // tokens
+constexpr std::size_t kBranchTokens = 64;  // that a Branch has at most
+
 /// An entry beside the others of a list, for people to look at.
 struct ListedEntry {
   EntryRecord record;
@@ -19,6 +30,10 @@ struct ListedEntry {
   /// Leading tokens it has in common with the one before in that order, and
   /// so the most it shares with any before.
   std::size_t shared_tokens = 0;
+  /// Where it leaves what the entries before it have, and where later ones
+  /// leave it before its end: each branch of the tree of prefixes belongs to
+  /// the first entry in it. Ascending, from shared_tokens on.
+  std::vector<Branch> branches;
 };
 
 /// What orders an entry: blocks[i] is that of record.path[i].
@@ -27,8 +42,9 @@ struct EntryBlocks {
   std::vector<BlockPtr> blocks;
 };
 
-/// Sets order and shared_tokens. Keeps the list's own order.
+/// Sets order, shared_tokens and branches. Keeps the list's own order.
 /// Cost: n log n comparisons, each of a path's ids and one block's tokens.
+/// There are fewer than 2 n branches.
 std::vector<ListedEntry> place_in_order(std::vector<EntryBlocks> entries);
 
 }  // namespace afterglow

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "kv/cache_fixture.h"
 #include "kv/entry_name.h"
@@ -42,10 +43,9 @@ std::map<std::size_t, const ListedEntry*> by_order(
   return sorted;
 }
 
-TEST(EntryList, OrderAndSharingAreThoseOfTheTokens) {
+/// Prompts that fork anywhere from others, also at and near block ends.
+std::vector<TokenList> forking_prompts() {
   std::mt19937 random(7);
-  CacheFixture fixture;
-  // Prompts that fork anywhere from others, also at and near block ends.
   std::vector<TokenList> prompts;
   for (int i = 0; i < 60; ++i) {
     TokenList prompt;
@@ -57,15 +57,25 @@ TEST(EntryList, OrderAndSharingAreThoseOfTheTokens) {
       prompt.resize(std::min(other.size(), cuts[random() % 5]));
     }
     const std::size_t more = random() % 400 + 1;
-    prompt = CacheFixture::tokens(
+    prompts.push_back(CacheFixture::tokens(
         prompt.size() + more, 1 + random() % 900, std::move(prompt)
-    );
-    fixture.insert(prompt);
-    prompts.push_back(std::move(prompt));
+    ));
   }
-  BlockTokens blocks;
-  for (const TokenList& prompt : prompts) add_blocks(prompt, blocks);
+  return prompts;
+}
 
+std::size_t shared(const TokenList& a, const TokenList& b) {
+  const auto agree = std::ranges::mismatch(a, b);
+  return static_cast<std::size_t>(agree.in1 - a.begin());
+}
+
+TEST(EntryList, OrderAndSharingAreThoseOfTheTokens) {
+  CacheFixture fixture;
+  BlockTokens blocks;
+  for (const TokenList& prompt : forking_prompts()) {
+    fixture.insert(prompt);
+    add_blocks(prompt, blocks);
+  }
   const auto list = fixture.cache.list_entries();
   ASSERT_GT(list.size(), 20u);
   const auto sorted = by_order(list);
@@ -75,13 +85,49 @@ TEST(EntryList, OrderAndSharingAreThoseOfTheTokens) {
   for (const auto& [order, entry] : sorted) {
     const TokenList these = tokens_of(entry->record, blocks);
     EXPECT_LT(before, these);
-    const auto agree = std::ranges::mismatch(before, these);
-    EXPECT_EQ(
-        entry->shared_tokens,
-        static_cast<std::size_t>(agree.in1 - before.begin())
-    );
+    EXPECT_EQ(entry->shared_tokens, shared(before, these));
     before = these;
   }
+}
+
+TEST(EntryList, EachBranchOfTheTreeIsOneEntrys) {
+  CacheFixture fixture;
+  BlockTokens blocks;
+  for (const TokenList& prompt : forking_prompts()) {
+    fixture.insert(prompt);
+    add_blocks(prompt, blocks);
+  }
+  const auto list = fixture.cache.list_entries();
+  std::vector<TokenList> texts;
+  for (const auto& [order, entry] : by_order(list)) {
+    texts.push_back(tokens_of(entry->record, blocks));
+  }
+  std::size_t forks = 0;
+  for (const auto& [order, entry] : by_order(list)) {
+    const TokenList& these = texts[order];
+    // The nodes on its way, and the one that begins the part that is its own.
+    std::set<std::size_t> nodes = {0, these.size()};
+    for (const TokenList& other : texts) nodes.insert(shared(these, other));
+    const std::size_t known = order == 0 ? 0 : shared(texts[order - 1], these);
+    std::vector<std::size_t> wanted(nodes.lower_bound(known), nodes.end());
+    wanted.pop_back();
+    std::vector<std::size_t> found;
+    for (const Branch& branch : entry->branches) {
+      found.push_back(branch.at);
+      const std::size_t from = branch.at - branch.lead;
+      EXPECT_EQ(branch.lead, std::min(branch.at, kBranchLead));
+      const auto end = these.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                           from + kBranchTokens, these.size()
+                                       ));
+      EXPECT_EQ(
+          branch.tokens,
+          TokenList(these.begin() + static_cast<std::ptrdiff_t>(from), end)
+      );
+    }
+    EXPECT_EQ(found, wanted) << "entry " << order;
+    forks += found.size() - 1;
+  }
+  EXPECT_GT(forks, 5u);
 }
 
 TEST(EntryList, TheListKeepsTheOrderOfUseAndItsRecords) {

@@ -8,6 +8,7 @@
 
 #include "server/cache_json.h"
 #include "server/deferred.h"
+#include "server/entry_texts.h"
 #include "server/generation.h"
 #include "server/json_output.h"
 #include "server/metrics.h"
@@ -292,10 +293,13 @@ std::unique_ptr<Exchange> Api::cache(const HttpRequest& request) {
       request,
       TakesEntry::kNo,
       prepare_workers_,
-      [](Engine& engine, const std::string& name, const CacheCall&) {
-        return json_output(
-            cache_json(engine.report(), engine.cache_entries(name))
-        );
+      [right = TextRight(request
+       )](Engine& engine, const std::string& name, const CacheCall&) {
+        return json_output(cache_json(
+            engine.report(),
+            engine.cache_entries(name),
+            right.covers(name) ? &engine.tokenizer() : nullptr
+        ));
       }
   );
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kv/entry_name.h"
+#include "server/entry_texts.h"
 
 namespace afterglow {
 namespace {
@@ -72,7 +73,9 @@ json entry_json(const EntryRecord& entry) {
 }
 
 json cache_json(
-    const EngineReport& report, const std::vector<ListedEntry>& entries
+    const EngineReport& report,
+    const std::vector<ListedEntry>& entries,
+    const Tokenizer* tokenizer
 ) {
   const CacheStats& cache = report.cache;
   std::array<std::size_t, 3> counts{};
@@ -86,6 +89,9 @@ json cache_json(
     listed["bytes"] = entry.bytes;
     listed["order"] = entry.order;
     listed["shared_tokens"] = entry.shared_tokens;
+    if (tokenizer != nullptr) {
+      listed["texts"] = entry_texts_json(entry, *tokenizer);
+    }
   }
   json by_type = json::object();
   for (const EntryType type :
