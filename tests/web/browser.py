@@ -83,6 +83,10 @@ class Page:
             "return document.activeElement.textContent.trim()"
         )
 
+    def focused_id(self) -> str:
+        """The id of the element that has the focus."""
+        return self.driver.execute_script("return document.activeElement.id")
+
     def focused_key(self) -> str | None:
         """The entry's id, where a row of the cache has the focus."""
         return self.driver.execute_script(

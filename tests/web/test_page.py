@@ -1,5 +1,7 @@
 """The page in Chromium, with the real server and model."""
 
+import time
+
 from selenium.webdriver.common.keys import Keys
 from serving import Server, wait_for
 
@@ -61,6 +63,23 @@ def test_an_answer_is_stopped(page, server):
     text = page.text(".message.assistant .message-body")
     page.driver.refresh()
     assert page.text(".message.assistant .message-body") == text != ""
+
+
+def test_escape_stops_the_answer_from_the_prompt(page, server):
+    page.settle(max_tokens=2000)
+    page.send(LONG)
+    wait_for(lambda: page.text(".growing .message-body"), "text")
+    assert page.focused_id() == "prompt"
+    # A dialog on top takes the key for itself.
+    page.click("#open-settings")
+    page.press(Keys.ESCAPE)
+    wait_for(lambda: not page.one("#settings").is_displayed(), "closed")
+    assert page.all(".growing")
+    page.one("#prompt").send_keys(Keys.ESCAPE)
+    answer = page.wait_answers(1)
+    assert "Stopped." in answer.text
+    wait_for(lambda: server.running() == 0, "end of the request")
+    assert page.focused_id() == "prompt"
 
 
 def test_an_answer_is_generated_again(page):
@@ -156,11 +175,59 @@ def test_all_entries_are_deleted(page, server):
     page.say("Something to lose.")
     page.click("#nav-cache")
     page.shown("#cache-rows .row")
+    assert page.one("#cache-keys").is_displayed()
     page.click("#cache-clear")
+    assert "pinned" not in page.text("#confirm-text")
     page.click("#confirm-yes")
     page.shown("#cache-empty")
     assert server.get("/v1/cache")["entries"] == []
+    wait_for(lambda: page.focused_id() == "cache-empty", "focus on what is said")
+    for part in ("#cache-tree", "#cache-keys"):
+        assert not page.one(part).is_displayed()
 
+
+def test_the_last_entry_is_pinned_and_deleted(page, server):
+    server.request("DELETE", "/v1/cache")
+    page.settle(max_tokens=1)
+    page.say("Something to keep.")
+    entries = server.get("/v1/cache")["entries"]
+    for entry in entries[1:]:
+        server.request("DELETE", f"/v1/cache?id={entry['id']}")
+    page.click("#nav-cache")
+    page.click("#cache-rows [data-action=pin]")
+    wait_for(lambda: "pinned" in page.rows()[0]["text"], "pinned")
+    page.click("#cache-clear")
+    assert "1 of them pinned" in page.text("#confirm-text")
+    page.click("#confirm button[value=no]")
+    page.click("#cache-rows [data-action=delete]")
+    assert page.text("#confirm-title") == "Delete this pinned entry?"
+    assert "It is pinned" in page.text("#confirm-text")
+    page.click("#confirm-yes")
+    page.shown("#cache-empty")
+    wait_for(lambda: page.focused_id() == "cache-empty", "focus on what is said")
+
+
+def test_rows_say_what_they_hold(page, server):
+    server.request("DELETE", "/v1/cache")
+    page.settle(max_tokens=4, system=SYSTEM)
+    page.say("What is a harbour?")
+    page.say("And a quay?")
+    page.click("#new-conversation")
+    page.say("What is a lighthouse?")
+    page.click("#nav-cache")
+    page.shown("#cache-rows .row .says")
+    rows = page.rows()
+    assert "You teach children about harbours" in rows[0]["text"]
+    for text in ("What is a harbour?", "And a quay?", "What is a lighthouse?"):
+        assert [row for row in rows if text in row["text"]], text
+    assert "Shared prefix" not in " ".join(row["text"] for row in rows)
+    levels = {
+        text: next(row["level"] for row in rows if text in row["text"])
+        for text in ("harbour?", "quay?", "lighthouse?")
+    }
+    assert levels["harbour?"] == levels["lighthouse?"] == "2"
+    assert levels["quay?"] == "3"
+    assert not page.one("#cache-untold").is_displayed()
 
 def test_graphs_follow_the_counters(page):
     page.settle(max_tokens=60)
@@ -233,7 +300,9 @@ def test_entries_form_a_tree(page):
           ram: {blocks: 9, bytes: 9, budget_bytes: null},
           entries: [
             entry("a", 0, 0, {tokens: 400, type: "system"}),
-            entry("b", 1, 400, {tokens: 500}),
+            entry("b", 1, 400, {tokens: 500, texts: [
+              {from: 400, text: "Read <b>this</b>"},
+              {from: 450, text: "What is it?"}]}),
             entry("c", 2, 450, {tokens: 600, pinned: true}),
             entry("d", 3, 0, {tokens: 50})]};
         const real = window.fetch;
@@ -252,6 +321,8 @@ def test_entries_form_a_tree(page):
     assert "System prompt" in found[0][1]
     assert "Shared prefix" in found[1][1]
     assert "450" in found[1][1]
+    assert "Read <b>this</b>" in found[1][1]
+    assert "What is it?" in " ".join(text for _, text in found)
     assert "pinned" in found[3][1]
     assert "3.0 MiB" in found[3][1]
     assert "memory, part disk" in found[3][1]
@@ -328,6 +399,125 @@ def test_after_a_restart_the_prompt_comes_from_disk(page, tmp_path):
         assert page.tokens(answer, "ram") == 0
 
 
+def keep_price(page):
+    """What the browser remembers of prices, as JavaScript that puts it back."""
+    found = page.driver.execute_script("""
+        return Object.entries(localStorage).filter(
+          ([key]) => key.startsWith("afterglow.price."));
+    """)
+    assert found
+    return "".join(f"localStorage[{key!r}] = {value!r};" for key, value in found)
+
+
+def test_after_a_restart_the_time_saved_is_known(page, tmp_path):
+    tmp_path.chmod(0o700)
+    question = "What is a harbour?"
+    with Server(cache=tmp_path) as before:
+        page.moves_to(f"http://127.0.0.1:{before.port}/")
+        page.settle(max_tokens=4, system=SYSTEM)
+        page.say(question)
+        remembered = keep_price(page)
+        page.driver.get("about:blank")
+        before.flush()
+        before.kill()
+    with Server(cache=tmp_path) as after:
+        # Another port, and so another store of the browser.
+        page.moves_to(f"http://127.0.0.1:{after.port}/")
+        page.driver.execute_script(remembered)
+        page.settle(max_tokens=4, system=SYSTEM)
+        answer = page.say(question)
+        assert page.tokens(answer, "disk") > 300
+        saved = answer.find_element("css selector", "details.origin-saved")
+        assert saved.text.startswith("≈") and "saved" in saved.text
+        saved.find_element("css selector", "summary").click()
+        assert "measured here on other prompts" in saved.text
+        page.click("#nav-live")
+        wait_for(lambda: "measured here before" in page.text("#live-tiles"),
+                 "time saved")
+        page.driver.get("about:blank")
+
+
+def test_the_time_saved_is_shown_as_soon_as_it_is_known(page, tmp_path):
+    tmp_path.chmod(0o700)
+    question = "What is a harbour?"
+    with Server(cache=tmp_path) as before:
+        before.chat(question, system=SYSTEM)
+        before.flush()
+        before.kill()
+    with Server(cache=tmp_path) as after:
+        page.moves_to(f"http://127.0.0.1:{after.port}/")
+        page.settle(max_tokens=4, system=SYSTEM)
+        answer = page.say(question)
+        tokens = page.tokens(answer, "disk") + page.tokens(answer, "ram")
+        said = page.text(".origin-saved summary")
+        assert said.startswith(f"{tokens} tokens read in "), said
+        assert said.endswith("not computed"), said
+        page.click("#nav-live")
+        wait_for(lambda: f"{tokens} tokens not computed" in
+                 page.text("#live-tiles"), "tokens reused")
+        after.chat("Something else. " * 60)
+        wait_for(lambda: page.text(".origin-saved summary").startswith("≈"),
+                 "time saved")
+        assert "saved" in page.text(".origin-saved summary")
+        page.driver.get("about:blank")
+
+
+def refusals(running):
+    return running.output().count("status=401")
+
+
+def test_a_page_without_its_key_waits_for_it(page):
+    with Server("--api-key", "secret-1", loaded=False) as locked:
+        wait_for(lambda: locked.request("GET", "/health")[0] == 200, "readiness")
+        page.expect_log("status of 401")
+        page.moves_to(f"http://127.0.0.1:{locked.port}/")
+        wait_for(lambda: "key is needed" in page.text("#server-status"), "status")
+        opened = refusals(locked)
+        page.click("#nav-live")
+        wait_for(lambda: "API key" in page.text("#live-error"), "error")
+        # A second reading of the counters would have come by now.
+        time.sleep(5)
+        assert refusals(locked) == opened
+        assert 0 < opened <= 2, locked.output()  # one each time it opens
+
+        page.click("#nav-cache")
+        error = page.shown("#cache-error").text
+        assert error == (
+            "This server asks for an API key. Enter yours under “Settings”."
+        )
+        for part in ("#cache-tree", "#cache-keys", "#cache-empty"):
+            assert not page.one(part).is_displayed(), part
+        time.sleep(6)
+        assert refusals(locked) == opened + 1
+
+        page.settle(key="secret-1", max_tokens=4)
+        wait_for(lambda: "SmolLM2" in page.text("#server-status"), "status")
+        page.shown("#cache-empty")
+        assert refusals(locked) == opened + 1
+        page.click("#nav-chat")
+        page.say("Name a ship.")
+        page.click("#nav-cache")
+        page.shown("#cache-rows .row")
+        # Many keys may open this cache; whose prompts are these?
+        assert page.all("#cache-rows .says") == []
+        assert page.one("#cache-untold").is_displayed()
+        page.driver.get("about:blank")
+
+
+def test_with_namespaces_rows_say_what_they_hold_to_their_key(page):
+    flags = ("--api-key", "secret-1", "--cache-namespaces")
+    with Server(*flags, loaded=False) as locked:
+        wait_for(lambda: locked.request("GET", "/health")[0] == 200, "readiness")
+        page.expect_log("status of 401")
+        page.moves_to(f"http://127.0.0.1:{locked.port}/")
+        page.settle(key="secret-1", max_tokens=4)
+        page.say("What is a lighthouse?")
+        page.click("#nav-cache")
+        page.shown("#cache-rows .says")
+        assert "What is a lighthouse?" in page.text("#cache-rows")
+        page.driver.get("about:blank")
+
+
 def test_a_server_that_is_gone_is_told_of(page, tmp_path):
     with Server() as passing:
         page.moves_to(f"http://127.0.0.1:{passing.port}/")
@@ -369,7 +559,8 @@ def test_the_key_is_sent(page):
     page.click("#nav-cache")
     wait_for(lambda: page.driver.execute_script("return window.sent"), "request")
     assert page.driver.execute_script("return window.sent") == "Bearer secret-1"
-    assert page.driver.execute_script("return localStorage.length") == 1
+    kept = page.driver.execute_script("return Object.values(localStorage)")
+    assert "secret-1" not in " ".join(kept)
 
 
 def test_markup_in_texts_is_shown_as_it_is(page):

@@ -104,7 +104,7 @@ export class LiveView {
   }
 
   draw_() {
-    if (!this.shown_) return;
+    if (!this.shown_ || this.counts_.size === 0) return;
     byId("live-tiles", HTMLElement).replaceChildren(...tiles(this.counts_));
     for (const graph of this.graphs_) graph.draw(this.series_.samples);
     const latest = this.series_.samples.slice(-kTableRows).reverse();

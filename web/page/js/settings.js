@@ -25,7 +25,7 @@ async function fillModels(chosen) {
   const note = byId("set-model-note", HTMLElement);
   let names = chosen === null ? [] : [chosen];
   try {
-    const models = await api.models();
+    const models = await api.models(true);
     names = models.map((model) => model.id);
     note.textContent = models.map(describe).filter(Boolean).join("; ");
   } catch (error) {
