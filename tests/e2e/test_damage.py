@@ -1,5 +1,8 @@
 """Whatever lies in the cache directory, answers are those of a cold server."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from blocks import blocks, flip_byte, truncate
 from serving import MODEL, Server
@@ -16,6 +19,20 @@ def fill(cache_dir, *flags) -> None:
         assert server.terminate() == 0
 
 
+@pytest.fixture(scope="module")
+def filled_once(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("filled") / "cache"
+    path.mkdir(mode=0o700)
+    fill(path)
+    return path
+
+
+@pytest.fixture
+def filled(filled_once: Path, tmp_path: Path) -> Path:
+    """A directory of the test's own, as `fill` leaves it."""
+    return shutil.copytree(filled_once, tmp_path / "filled", symlinks=True)
+
+
 def ask(cache_dir, *flags):
     with Server(*flags, cache=cache_dir) as server:
         answer = server.chat(SECOND, system=SYSTEM)
@@ -24,12 +41,11 @@ def ask(cache_dir, *flags):
 
 
 def test_blocks_are_valid_safetensors_with_the_page_at_a_page_boundary(
-    cache_dir,
+    filled,
 ):
     from safetensors import safe_open
 
-    fill(cache_dir)
-    found = blocks(cache_dir)
+    found = blocks(filled)
     assert [block.start for block in found] == [0, 256, 512, 768]
     assert [block.count for block in found[:3]] == [256] * 3
     for block in found:
@@ -63,25 +79,24 @@ def test_blocks_of_another_mode_are_skipped_and_kept(cache_dir, cold_chat):
     assert int16.text == cold_chat(SECOND, system=SYSTEM).text
 
 
-def test_blocks_of_another_model_are_skipped_and_kept(cache_dir, tmp_path):
+def test_blocks_of_another_model_are_skipped_and_kept(filled, tmp_path):
     """The same file name with one changed byte of weights."""
     other = tmp_path / "other" / MODEL.name
     other.parent.mkdir()
     other.write_bytes(MODEL.read_bytes())
     flip_byte(other, other.stat().st_size - 1_000_000)
 
-    fill(cache_dir)
-    before = {block.path: block.path.read_bytes() for block in blocks(cache_dir)}
+    before = {block.path: block.path.read_bytes() for block in blocks(filled)}
     with Server(model=other) as server:
         cold = server.chat(SECOND, system=SYSTEM)
-    with Server(model=other, cache=cache_dir) as server:
+    with Server(model=other, cache=filled) as server:
         answer = server.chat(SECOND, system=SYSTEM)
         server.flush()
     assert answer.cached_tokens == 0
     assert answer.text == cold.text
     for path, content in before.items():
         assert path.read_bytes() == content
-    assert ask(cache_dir).cached_tokens > 768
+    assert ask(filled).cached_tokens > 768
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
@@ -104,31 +119,28 @@ def test_blocks_of_another_model_are_skipped_and_kept(cache_dir, tmp_path):
     ],
 )
 def test_a_damaged_block_ends_the_usable_prefix(
-    cache_dir, cold_chat, harm, victim
+    filled, cold_chat, harm, victim
 ):
-    fill(cache_dir)
-    block = blocks(cache_dir)[victim]
+    block = blocks(filled)[victim]
     assert block.start == 256 * victim
     harm(block)
-    answer = ask(cache_dir)
+    answer = ask(filled)
     assert answer.text == cold_chat(SECOND, system=SYSTEM).text
     assert answer.cached_tokens == 256 * victim
     # The block was computed and written again.
-    assert ask(cache_dir).cached_tokens == answer.prompt_tokens - 1
+    assert ask(filled).cached_tokens == answer.prompt_tokens - 1
 
 
-def test_a_damaged_manifest_costs_nothing(cache_dir, cold_chat):
-    fill(cache_dir)
-    (cache_dir / "v1" / "manifest.json").write_text('{"version": 1, "entr')
-    answer = ask(cache_dir)
+def test_a_damaged_manifest_costs_nothing(filled, cold_chat):
+    (filled / "v1" / "manifest.json").write_text('{"version": 1, "entr')
+    answer = ask(filled)
     assert answer.text == cold_chat(SECOND, system=SYSTEM).text
     assert answer.cached_tokens > 768
 
 
-def test_strangers_in_the_directory_are_left_alone(cache_dir, cold_chat):
-    fill(cache_dir)
-    folder = blocks(cache_dir)[0].path.parent
-    other = cache_dir / "v1" / ("ab" * 32 + "-" + "cd" * 32) / "blocks"
+def test_strangers_in_the_directory_are_left_alone(filled, cold_chat):
+    folder = blocks(filled)[0].path.parent
+    other = filled / "v1" / ("ab" * 32 + "-" + "cd" * 32) / "blocks"
     other.mkdir(parents=True)
     strangers = [
         folder / ("0" * 64 + ".safetensors"),
@@ -138,7 +150,7 @@ def test_strangers_in_the_directory_are_left_alone(cache_dir, cold_chat):
     for path in strangers[1:]:
         path.write_bytes(b"not a block")
     strangers[0].symlink_to("/etc/passwd")
-    answer = ask(cache_dir)
+    answer = ask(filled)
     assert answer.text == cold_chat(SECOND, system=SYSTEM).text
     assert answer.cached_tokens > 768
     assert strangers[1].exists() and strangers[2].exists()
