@@ -137,7 +137,7 @@ def test_the_servers_flags_are_refused_by_name_too():
             "--prompt-cache-bytes",
         ),
         ("serve --prot=1 x", "serve has no flag --prot", "--port"),
-        ("serve --nothing-like-it 3", "serve has no flag --nothing-like-it", ""),
+        ("serve --no-such-thing 3", "serve has no flag --no-such-thing", ""),
         # Before what it makes look missing.
         (
             "cache-prompt --prompt x --prompt-cache-fiel y",
