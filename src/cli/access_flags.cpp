@@ -17,6 +17,41 @@ bool is_set_but_empty(const char* variable) {
   return value != nullptr && *value == 0;
 }
 
+void warn_if_exposed(const std::string& path) {
+  if (!is_exposed(path) || is_credential(path)) return;
+  spdlog::warn(
+      "others than its owner may read or change {}; chmod 600 ends that", path
+  );
+}
+
+void renew_keys(
+    const AccessFlags& flags, const std::string& host, ReplaceableGate& gate
+) {
+  auto rules = access_rules(flags, host);
+  if (!rules.ok()) {
+    spdlog::error(
+        "renewal: the API keys stay as they were: {}", rules.error().message
+    );
+    return;
+  }
+  gate.replace(*std::move(rules));
+  spdlog::info("renewal: the API keys of {} are in force", flags.api_key_file);
+  warn_if_exposed(flags.api_key_file);
+}
+
+void renew_certificate(const HttpOptions& http, HttpServer& server) {
+  if (const Status renewed = server.renew_tls(); !renewed.ok()) {
+    spdlog::error(
+        "renewal: the certificate stays as it was: {}", renewed.error().message
+    );
+    return;
+  }
+  spdlog::info(
+      "renewal: the certificate of {} is in force", http.ssl_cert_file
+  );
+  warn_if_exposed(http.ssl_key_file);
+}
+
 }  // namespace
 
 void add_access_flags(
@@ -89,6 +124,21 @@ Result<AccessRules> access_rules(
   return AccessRules{*std::move(made), *std::move(origins), host};
 }
 
+void renew_secrets(
+    const AccessFlags& flags,
+    const HttpOptions& http,
+    ReplaceableGate& gate,
+    HttpServer& server
+) {
+  const bool keys = !flags.api_key_file.empty();
+  const bool certificate = !http.ssl_cert_file.empty();
+  if (keys) renew_keys(flags, http.host, gate);
+  if (certificate) renew_certificate(http, server);
+  if (!keys && !certificate) {
+    spdlog::info("renewal: there are no files of keys or certificates");
+  }
+}
+
 void warn_of_open_doors(
     const AccessFlags& flags,
     const HttpOptions& http,
@@ -98,12 +148,7 @@ void warn_of_open_doors(
 ) {
   for (const std::string& path :
        {flags.api_key_file, http.ssl_key_file, config_with_keys}) {
-    if (is_exposed(path) && !is_credential(path)) {
-      spdlog::warn(
-          "others than its owner may read or change {}; chmod 600 ends that",
-          path
-      );
-    }
+    warn_if_exposed(path);
   }
   for (const char* variable :
        {"AFTERGLOW_API_KEY",

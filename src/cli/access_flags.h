@@ -29,6 +29,17 @@ Result<AccessRules> access_rules(
     const AccessFlags& flags, const std::string& host
 );
 
+/// Reads the files of keys and of TLS again and puts what is in them in force:
+/// keys for the requests, the certificate for the connections that come from
+/// now on. The log says what was read, or why it was not; then what was read
+/// before stays.
+void renew_secrets(
+    const AccessFlags& flags,
+    const HttpOptions& http,
+    ReplaceableGate& gate,
+    HttpServer& server
+);
+
 /// Warns where the rules let in whom one may not have meant, of secrets in
 /// files that others may read, and of variables of these flags that are empty.
 void warn_of_open_doors(

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -90,6 +92,15 @@ class Loader {
   std::thread thread_;
 };
 
+/// SIGHUP asks for new files, unless it says that the terminal is gone.
+bool is_for_the_end(int number, const Signals& signals) {
+  return number != 0 && (number != SIGHUP || signals.lost_terminal());
+}
+
+bool wait_for_the_end(Signals& signals) {
+  return is_for_the_end(signals.take(kTick), signals);
+}
+
 /// Lets answers end; a second signal or the deadline cuts them.
 void stop_serving(
     HttpServer& server, Signals& signals, std::chrono::seconds drain_time
@@ -102,7 +113,7 @@ void stop_serving(
   bool hurry = false;
   while (!server.wait_drained(steady_clock::now()) && !hurry &&
          steady_clock::now() < deadline) {
-    hurry = signals.wait(kTick);
+    hurry = wait_for_the_end(signals);
   }
   if (server.wait_drained(steady_clock::now())) return;
   spdlog::warn("stopping: cutting {} connections", server.connections());
@@ -119,7 +130,7 @@ void flush_engine(Engine& engine, Signals& signals) {
     return engine.shutdown(now, now + kFlushTime);
   });
   while (flushed.wait_for(0s) != std::future_status::ready) {
-    if (signals.wait(kTick)) {
+    if (wait_for_the_end(signals)) {
       spdlog::warn("stopping: the prompt cache was not flushed to its end");
       std::_Exit(0);
     }
@@ -131,19 +142,21 @@ void flush_engine(Engine& engine, Signals& signals) {
 
 int serve(const ServeFlags& flags) {
   Signals signals;
+  signals.also({SIGHUP});
   set_up_log(flags.log_level);
   for (const std::string& text : flags.unknown_variables)
     spdlog::warn("{}", text);
   make_room_for_connections(flags.http.limits.connections);
   const auto rules = access_rules(flags.access, flags.http.host);
   if (!rules.ok()) return report_error(rules.error());
+  ReplaceableGate gate(*rules);
   EngineSlot slot;
   auto api =
       std::make_unique<Api>(slot, api_options(flags, !rules->keys.empty()));
   auto started = HttpServer::start(
       flags.http,
       [&api](HttpRequest request) { return api->handle(std::move(request)); },
-      make_gate(*rules)
+      [&gate](const HttpRequest& request) { return gate.admit(request); }
   );
   if (!started.ok()) {
     return report_error(started.error());
@@ -157,9 +170,17 @@ int serve(const ServeFlags& flags) {
   );
 
   Loader loader(flags.engine, slot);
+  const auto told_to_stop = [&](std::chrono::milliseconds at_most) {
+    const int number = signals.take(at_most);
+    if (is_for_the_end(number, signals)) return true;
+    if (number == SIGHUP) {
+      renew_secrets(flags.access, flags.http, gate, *server);
+    }
+    return false;
+  };
   bool stop = false;
   while (!loader.finished()) {
-    stop = signals.wait(kTick) || stop;
+    stop = told_to_stop(kTick) || stop;
     if (!stop || slot.view().state != EngineSlot::State::kLoading) continue;
     // Loading cannot be cut short, and there is nothing to save yet.
     server.reset();
@@ -170,7 +191,7 @@ int serve(const ServeFlags& flags) {
   }
   print_ready(loader.engine()->info(), url, !rules->keys.empty());
 
-  while (!stop) stop = signals.wait(1h);
+  while (!stop) stop = told_to_stop(1h);
   slot.set_stopping();
   stop_serving(*server, signals, std::chrono::seconds(flags.drain_seconds));
   server.reset();

@@ -31,9 +31,16 @@ void set_handler(int number, void (*handler)(int)) {
   ::sigaction(number, &action, nullptr);
 }
 
+/// One that hung up cannot be opened.
+bool has_terminal() {
+  const int terminal = ::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+  if (terminal >= 0) ::close(terminal);
+  return terminal >= 0;
+}
+
 }  // namespace
 
-Signals::Signals() {
+Signals::Signals() : had_terminal_(has_terminal()) {
   int ends[2];
   CHECK(::pipe(ends) == 0, "no pipe for signals");
   for (const int end : ends) {
@@ -75,6 +82,10 @@ int Signals::take(std::chrono::milliseconds at_most) {
   if (::read(read_end, &byte, 1) != 1) return 0;
   taken_ = true;
   return byte;
+}
+
+bool Signals::lost_terminal() const {
+  return had_terminal_ && !has_terminal();
 }
 
 bool Signals::wait_with(int other) {

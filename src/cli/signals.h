@@ -28,6 +28,9 @@ class Signals {
 
   /// Waits for further signals, too.
   void also(std::initializer_list<int> numbers);
+  /// Whether the terminal is gone that the process had when the object was
+  /// made: what a SIGHUP says that nobody sent on purpose.
+  bool lost_terminal() const;
   /// Waits until a descriptor can be read or has ended, or a signal is there.
   /// True: the descriptor.
   bool wait_with(int descriptor);
@@ -50,6 +53,7 @@ class Signals {
   std::vector<Watched> watched_;
   struct sigaction broken_pipe_ {};  // before
   bool taken_ = false;
+  const bool had_terminal_;
 };
 
 }  // namespace afterglow

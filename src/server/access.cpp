@@ -152,4 +152,17 @@ HttpGate make_gate(AccessRules rules) {
           )](const HttpRequest& request) { return gate->admit(request); };
 }
 
+void ReplaceableGate::replace(AccessRules rules) {
+  auto gate = std::make_shared<const HttpGate>(make_gate(std::move(rules)));
+  const std::lock_guard lock(mutex_);
+  gate_.swap(gate);
+}
+
+Admission ReplaceableGate::admit(const HttpRequest& request) const {
+  std::unique_lock lock(mutex_);
+  const auto gate = gate_;
+  lock.unlock();
+  return (*gate)(request);
+}
+
 }  // namespace afterglow

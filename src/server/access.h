@@ -1,6 +1,9 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "server/api_keys.h"
 #include "server/exchange.h"
@@ -24,5 +27,20 @@ struct AccessRules {
 /// - Pages of the allowed origins may read the answers (CORS).
 /// Thread: safe from any thread.
 HttpGate make_gate(AccessRules rules);
+
+/// Such a gate whose rules can be replaced; a request is judged by those that
+/// are in force when its head has come.
+/// Thread: safe from any thread.
+class ReplaceableGate {
+ public:
+  explicit ReplaceableGate(AccessRules rules) { replace(std::move(rules)); }
+
+  void replace(AccessRules rules);
+  Admission admit(const HttpRequest& request) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const HttpGate> gate_;  // by mutex_
+};
 
 }  // namespace afterglow

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace afterglow {
 namespace {
@@ -254,6 +256,31 @@ TEST_F(AccessTest, PreflightsAreAnsweredWithoutAKey) {
   EXPECT_EQ(said.headers["Access-Control-Max-Age"], "7200");
   asked.origin = "https://evil.example";
   EXPECT_EQ(ask(asked).status, 403U);
+}
+
+TEST_F(AccessTest, RulesCanBeReplacedWhileRequestsAreJudged) {
+  const auto with = [](const std::vector<std::string>& keys) {
+    return AccessRules{*ApiKeys::make(keys), {}, "127.0.0.1"};
+  };
+  ReplaceableGate gate(with({"old", "both"}));
+  const auto lets_in = [&gate](const std::string& key) {
+    HttpRequest shown = chat();
+    shown.x_api_key = key;
+    return gate.admit(shown).answer == nullptr;
+  };
+  EXPECT_TRUE(lets_in("old") && lets_in("both") && !lets_in("new"));
+  std::atomic<bool> done{false};
+  std::thread asking([&] {
+    while (!done) EXPECT_TRUE(lets_in("both") && !lets_in("none"));
+  });
+  for (int i = 0; i < 100; ++i) {
+    gate.replace(with({"both", std::to_string(i)}));
+    EXPECT_TRUE(lets_in(std::to_string(i)));
+  }
+  done = true;
+  asking.join();
+  gate.replace(with({"new", "both"}));
+  EXPECT_TRUE(!lets_in("old") && lets_in("both") && lets_in("new"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -72,20 +73,31 @@ struct HttpServer::Impl {
         work(context.get_executor()),
         shared(std::make_shared<HttpConnections>(
             std::move(gate), std::move(handler), options.limits
-        )) {}
+        )),
+        cert_file(options.ssl_cert_file),
+        key_file(options.ssl_key_file) {}
 
-  Status set_up_tls(const HttpOptions& options) {
-    if (options.ssl_cert_file.empty() && options.ssl_key_file.empty())
-      return {};
-    if (options.ssl_cert_file.empty() || options.ssl_key_file.empty()) {
+  Status set_up_tls() {
+    if (cert_file.empty() && key_file.empty()) return {};
+    if (cert_file.empty() || key_file.empty()) {
       return Error{
           Code::kInvalidArgument,
           "[http.listen] TLS needs both --ssl-cert-file and --ssl-key-file"};
     }
-    auto made = make_tls_context(options.ssl_cert_file, options.ssl_key_file);
+    return renew_tls();
+  }
+
+  Status renew_tls() {
+    auto made = make_tls_context(cert_file, key_file);
     if (!made.ok()) return made.error();
+    const std::lock_guard lock(tls_mutex);
     tls = *std::move(made);
     return {};
+  }
+
+  std::shared_ptr<asio::ssl::context> current_tls() const {
+    const std::lock_guard lock(tls_mutex);
+    return tls;
   }
 
   Status listen(const HttpOptions& options) {
@@ -157,8 +169,10 @@ struct HttpServer::Impl {
     const std::size_t limit = shared->limits.connections;
     if (live >= limit + kRefusals) return;
     const bool room = live < limit || shared->close_idlest();
-    auto stream = tls == nullptr ? plain_stream(std::move(socket))
-                                 : tls_stream(std::move(socket), tls);
+    auto secure = current_tls();
+    auto stream = secure == nullptr
+                      ? plain_stream(std::move(socket))
+                      : tls_stream(std::move(socket), std::move(secure));
     std::make_shared<HttpConnection>(std::move(stream), shared)->start(!room);
   }
 
@@ -173,7 +187,10 @@ struct HttpServer::Impl {
   tcp::acceptor acceptor;
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::shared_ptr<HttpConnections> shared;
-  std::shared_ptr<asio::ssl::context> tls;  // null: plain HTTP
+  const std::string cert_file;
+  const std::string key_file;
+  mutable std::mutex tls_mutex;
+  std::shared_ptr<asio::ssl::context> tls;  // null: plain HTTP; tls_mutex
   tcp::endpoint bound;
   std::vector<std::thread> threads;
 };
@@ -185,7 +202,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(
 ) {
   auto impl =
       std::make_unique<Impl>(options, std::move(handler), std::move(gate));
-  if (auto status = impl->set_up_tls(options); !status.ok()) {
+  if (auto status = impl->set_up_tls(); !status.ok()) {
     return status.error();
   }
   if (auto status = impl->listen(options); !status.ok()) return status.error();
@@ -219,7 +236,8 @@ std::string HttpServer::url() const {
   const auto address = impl_->bound.address();
   const std::string host =
       address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
-  const std::string scheme = impl_->tls == nullptr ? "http://" : "https://";
+  const std::string scheme =
+      impl_->current_tls() == nullptr ? "http://" : "https://";
   return scheme + host + ":" + std::to_string(port());
 }
 
@@ -229,6 +247,11 @@ bool HttpServer::on_loopback() const {
 
 std::size_t HttpServer::connections() const {
   return impl_->shared->count();
+}
+
+Status HttpServer::renew_tls() {
+  if (impl_->current_tls() == nullptr) return {};
+  return impl_->renew_tls();
 }
 
 void HttpServer::drain() {

@@ -46,6 +46,11 @@ class HttpServer {
   bool on_loopback() const;
   std::size_t connections() const;
 
+  /// Reads certificate and key anew, for the connections that come from now
+  /// on; those that are open keep what they have. Does nothing without TLS.
+  /// Errors: those of make_tls_context; then the old ones stay.
+  Status renew_tls();
+
   /// Stops accepting and closes connections that wait for a request; running
   /// exchanges go on and their connections close behind them.
   void drain();

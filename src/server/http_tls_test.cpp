@@ -8,6 +8,8 @@
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -74,6 +76,17 @@ class TlsClient {
     return data_;
   }
   const error_code& error() const { return error_; }
+  /// What the server showed, as its public key's bytes.
+  std::string certificate() {
+    const std::unique_ptr<X509, decltype(&X509_free)> shown(
+        SSL_get1_peer_certificate(stream_.native_handle()), X509_free
+    );
+    if (shown == nullptr) return {};
+    const ASN1_BIT_STRING* key = X509_get0_pubkey_bitstr(shown.get());
+    return {
+        reinterpret_cast<const char*>(ASN1_STRING_get0_data(key)),
+        static_cast<std::size_t>(ASN1_STRING_length(key))};
+  }
   std::string version() { return SSL_get_version(stream_.native_handle()); }
 
  private:
@@ -160,6 +173,44 @@ TEST_F(HttpTlsTest, DrainEndsIdleConnections) {
   EXPECT_TRUE(server_->wait_drained(steady_clock::now() + 5s));
 }
 
+TEST_F(HttpTlsTest, ARenewedCertificateIsForNewConnections) {
+  serve();
+  TlsClient before(server_->port());
+  const std::string old = before.certificate();
+  const TestCertificate other;
+  std::filesystem::copy_file(
+      other.cert_file(),
+      certificate_.cert_file(),
+      std::filesystem::copy_options::overwrite_existing
+  );
+  const Status half = server_->renew_tls();
+  ASSERT_FALSE(half.ok());
+  EXPECT_NE(half.error().message.find("not the key"), std::string::npos);
+  EXPECT_EQ(TlsClient(server_->port()).certificate(), old);
+  std::filesystem::copy_file(
+      other.key_file(),
+      certificate_.key_file(),
+      std::filesystem::copy_options::overwrite_existing
+  );
+  ASSERT_TRUE(server_->renew_tls().ok());
+  const std::string now = TlsClient(server_->port()).certificate();
+  EXPECT_NE(now, old);
+  EXPECT_FALSE(now.empty());
+  ASSERT_TRUE(before.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_NE(before.until("/a 0").find("200 OK"), std::string::npos);
+}
+
+TEST_F(HttpTlsTest, WithoutTlsThereIsNothingToRenew) {
+  HttpOptions plain;
+  plain.port = 0;
+  auto started = HttpServer::start(plain, [](HttpRequest) {
+    return respond(ResponseHead{}, "");
+  });
+  ASSERT_TRUE(started.ok());
+  EXPECT_TRUE((*started)->renew_tls().ok());
+  EXPECT_TRUE((*started)->url().starts_with("http://"));
+}
+
 TEST_F(HttpTlsTest, WrongFilesAreNamed) {
   const TestCertificate other;
   const std::string cert = certificate_.cert_file();
@@ -177,6 +228,7 @@ TEST_F(HttpTlsTest, WrongFilesAreNamed) {
       {key, key, key, "no PEM certificate"},
       {cert, cert, cert, "no PEM private key"},
       {cert, other.key_file(), other.key_file(), "not the key"},
+      {cert, certificate_.foreign_file(), "foreign.pem", "not the key"},
       {cert, certificate_.locked_file(), "locked.pem", "encrypted"},
   };
   for (const Case& c : table) {

@@ -51,6 +51,10 @@ class TestCertificate {
     }
     write_key(key_file(), key.get(), nullptr);
     write_key(locked_file(), key.get(), EVP_aes_256_cbc());
+    const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> foreign(
+        EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), EVP_PKEY_free
+    );
+    write_key(foreign_file(), foreign.get(), nullptr);
   }
   ~TestCertificate() { std::filesystem::remove_all(folder_); }
 
@@ -58,6 +62,10 @@ class TestCertificate {
   std::string key_file() const { return (folder_ / "key.pem").string(); }
   /// The key under a passphrase.
   std::string locked_file() const { return (folder_ / "locked.pem").string(); }
+  /// A key of another kind.
+  std::string foreign_file() const {
+    return (folder_ / "foreign.pem").string();
+  }
   std::string folder() const { return folder_.string(); }
 
  private:

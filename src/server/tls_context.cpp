@@ -78,7 +78,10 @@ Result<std::shared_ptr<ssl::context>> make_tls_context(
         key_file, "is encrypted; 'openssl pkey' writes it without a passphrase"
     );
   }
-  if (is_mismatch(ec)) {
+  // A key of another kind than the certificate's fits, until it is looked at.
+  const bool fits = SSL_CTX_check_private_key(native) == 1;
+  ERR_clear_error();
+  if (is_mismatch(ec) || (!ec && !fits)) {
     return bad_file(
         key_file, "is not the key of the certificate in " + cert_file
     );

@@ -12,29 +12,18 @@ import time
 import httpx2
 import pytest
 from openai import APIConnectionError, OpenAI
-from serving import MODEL, PROGRAM, Server, wait_for
+from serving import MODEL, PROGRAM, wait_for
+from tls import TlsServer, make_certificate, openssl
 
 TINY = {"prompt": "Once", "max_tokens": 1}
 LONG = {"messages": [{"role": "user", "content": "Tell a very long story."}]}
-
-
-def openssl(*words) -> None:
-    subprocess.run(
-        ["openssl", *map(str, words)], check=True, capture_output=True
-    )
 
 
 @pytest.fixture(scope="module")
 def pems(tmp_path_factory):
     """A folder with a certificate, its key, and a stranger's key."""
     folder = tmp_path_factory.mktemp("tls")
-    openssl(
-        "req", "-x509", "-newkey", "ec", "-pkeyopt",
-        "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-        "-subj", "/CN=localhost",
-        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-        "-keyout", folder / "key.pem", "-out", folder / "cert.pem",
-    )  # fmt: skip
+    make_certificate(folder)
     openssl(
         "genpkey", "-algorithm", "EC", "-pkeyopt",
         "ec_paramgen_curve:prime256v1", "-out", folder / "other.pem",
@@ -47,30 +36,6 @@ def pems(tmp_path_factory):
     for file in folder.iterdir():
         file.chmod(0o600)
     return folder
-
-
-class TlsServer(Server):
-    """A server whose own tests, too, talk to it by TLS."""
-
-    def __init__(self, pems, *flags):
-        self.context = ssl.create_default_context(cafile=pems / "cert.pem")
-        super().__init__(
-            "--ssl-cert-file", pems / "cert.pem",
-            "--ssl-key-file", pems / "key.pem", *flags,
-        )  # fmt: skip
-
-    def connect(self):
-        return http.client.HTTPSConnection(
-            "localhost", self.port, timeout=60, context=self.context
-        )
-
-    def plain(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
-
-    def secured(self, context=None) -> ssl.SSLSocket:
-        return (context or self.context).wrap_socket(
-            self.plain(), server_hostname="localhost"
-        )
 
 
 @pytest.fixture(scope="module")
