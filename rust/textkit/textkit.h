@@ -119,12 +119,15 @@ void tk_tokenizer_free(tk_tokenizer* tokenizer);
 
 /* The ids of a text. add_special: begin and end it as the model expects.
  * parse_special: the text of a special token becomes that token; off for
- * text that users write. TK_INVALID_ARGUMENT: the text is no UTF-8. */
+ * text that users write. A text of more than `most` ids may be read only in
+ * part: more than `most` come then, which count for nothing else.
+ * TK_INVALID_ARGUMENT: the text is no UTF-8. */
 tk_code tk_tokenizer_encode(
     const tk_tokenizer* tokenizer,
     tk_view text,
     bool add_special,
     bool parse_special,
+    size_t most,
     tk_ids* out,
     tk_buffer* error
 );

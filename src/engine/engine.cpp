@@ -281,7 +281,7 @@ class LoadedEngine : public Engine {
   }
 
   Status open(ModelRunner& runner, const Ops& ops, const LoadedModel& model) {
-    if (Status text = open_text(model.tokenizer); !text.ok()) {
+    if (Status text = open_text(model); !text.ok()) {
       return text;
     }
     info_ = describe(ops, model);
@@ -394,7 +394,8 @@ class LoadedEngine : public Engine {
     return {};
   }
 
-  Status open_text(const TokenizerSource& source) {
+  Status open_text(const LoadedModel& model) {
+    const TokenizerSource& source = model.tokenizer;
     Result<Tokenizer> tokenizer = make_tokenizer(source);
     if (!tokenizer.ok()) {
       return tokenizer.error();
@@ -417,7 +418,7 @@ class LoadedEngine : public Engine {
       return format.error();
     }
     format_ = *std::move(format);
-    preparer_.emplace(*tokenizer_, chat_, format_);
+    preparer_.emplace(*tokenizer_, chat_, format_, model.context_length);
     return {};
   }
 

@@ -52,6 +52,8 @@ struct ChatInput {
 
 /// A prompt in tokens, with its ends worth keeping.
 struct PreparedPrompt {
+  /// More than the model's context holds: some of them, which count for
+  /// nothing else.
   std::vector<Token> tokens;
   std::vector<Boundary> boundaries;
   AnswerPart begins = AnswerPart::kContent;  // what its answer begins with

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/duration_histogram.h"
 #include "engine/request.h"
 
 namespace afterglow {
@@ -24,6 +25,10 @@ struct EngineCounters {
   /// how many of their tokens were.
   std::uint64_t recomputed_requests = 0;
   std::uint64_t recomputed_tokens = 0;
+
+  DurationHistogram queued;       // of those that were begun
+  DurationHistogram first_token;  // from arrival; of those that had one
+  DurationHistogram request;      // from arrival to the end; of all
 
   /// Time to compute a prompt token, measured lately; 0: not yet.
   double prefill_seconds_per_token = 0;

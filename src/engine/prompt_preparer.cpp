@@ -87,9 +87,13 @@ Json role_mapping(std::string_view given) {
 PromptPreparer::PromptPreparer(
     const Tokenizer& tokenizer,
     const std::optional<ChatTemplate>& chat,
-    const AnswerFormat& format
+    const AnswerFormat& format,
+    std::size_t most_tokens
 )
-    : tokenizer_(tokenizer), chat_(chat), format_(format) {}
+    : tokenizer_(tokenizer),
+      chat_(chat),
+      format_(format),
+      most_tokens_(most_tokens) {}
 
 bool PromptPreparer::leaves_tools_out(
     const ChatInput& chat, const std::string& rendered
@@ -310,8 +314,9 @@ Result<PreparedPrompt> PromptPreparer::rest_of_chat(
 
 Result<PreparedPrompt> PromptPreparer::encode_rendered(std::string_view text
 ) const {
-  Result<std::vector<Token>> tokens =
-      tokenizer_.encode(text, /*add_special=*/false, /*parse_special=*/true);
+  Result<std::vector<Token>> tokens = tokenizer_.encode(
+      text, /*add_special=*/false, /*parse_special=*/true, most_tokens_
+  );
   if (!tokens.ok()) {
     return tokens.error();
   }
@@ -319,8 +324,9 @@ Result<PreparedPrompt> PromptPreparer::encode_rendered(std::string_view text
 }
 
 Result<PreparedPrompt> PromptPreparer::text(std::string_view text) const {
-  Result<std::vector<Token>> tokens =
-      tokenizer_.encode(text, /*add_special=*/true, /*parse_special=*/true);
+  Result<std::vector<Token>> tokens = tokenizer_.encode(
+      text, /*add_special=*/true, /*parse_special=*/true, most_tokens_
+  );
   if (!tokens.ok()) {
     return tokens.error();
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -16,12 +17,14 @@ namespace afterglow {
 /// ends. Thread: safe from any thread.
 class PromptPreparer {
  public:
-  /// Without a template, messages are joined as mlx_lm joins them. All must
-  /// outlive the preparer.
+  /// Without a template, messages are joined as mlx_lm joins them. A longer
+  /// prompt than most_tokens is no prompt: it is not read to its end, and only
+  /// that its tokens are more counts. All must outlive the preparer.
   PromptPreparer(
       const Tokenizer& tokenizer,
       const std::optional<ChatTemplate>& chat,
-      const AnswerFormat& format
+      const AnswerFormat& format,
+      std::size_t most_tokens
   );
 
   /// See Engine::render_chat.
@@ -67,6 +70,7 @@ class PromptPreparer {
   const Tokenizer& tokenizer_;
   const std::optional<ChatTemplate>& chat_;
   const AnswerFormat& format_;
+  const std::size_t most_tokens_;
 };
 
 }  // namespace afterglow

@@ -34,7 +34,7 @@ class PromptPreparerTest : public ::testing::Test {
   /// What the answer to a user's text, behind a system prompt, begins with.
   /// `opening`: with what the template begins it.
   AnswerPart begins(const std::string& text, const std::string& opening = {}) {
-    const PromptPreparer preparer(*tokenizer_, chat_, format_);
+    const PromptPreparer preparer(*tokenizer_, chat_, format_, 1000);
     const Json messages = {
         {{"role", "system"}, {"content", "Be brief."}},
         {{"role", "user"}, {"content", text}}};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,7 +42,7 @@ struct Timings {
   std::size_t cache_disk_n = 0;
   std::size_t prompt_n = 0;  // prompt tokens computed, counted in each step
   std::size_t predicted_n = 0;
-  double queue_ms = 0;    // from submit to the start of work
+  double queue_ms = 0;    // from the request's arrival to the start of work
   double restore_ms = 0;  // reading and verifying blocks
   double prompt_ms = 0;   // from the end of restore to the first token
   double predicted_ms = 0;
@@ -126,6 +127,9 @@ struct GenerationRequest {
   /// take turns, however many requests one of them has waiting.
   std::string client;
   std::string label;  // names the request in the log
+  /// When it came: before it was tokenized.
+  std::chrono::steady_clock::time_point arrived =
+      std::chrono::steady_clock::now();
   /// KV that may be continued where its tokens and the prompt's agree.
   KvHistoryPtr history;
   bool return_history = false;              // Finished tells tokens and KV

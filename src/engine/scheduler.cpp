@@ -55,9 +55,8 @@ Status Scheduler::check(const GenerationRequest& request) const {
   if (request.prompt.size() >= context_length_) {
     return Error{
         Code::kInvalidArgument,
-        "the prompt has " + std::to_string(request.prompt.size()) +
-            " tokens, which leaves no room in the model's context of " +
-            std::to_string(context_length_)};
+        "the prompt leaves no room for an answer in the model's context of " +
+            std::to_string(context_length_) + " tokens"};
   }
   if (request.max_tokens == 0) {
     return Error{Code::kInvalidArgument, "max_tokens must be at least 1"};
@@ -456,6 +455,7 @@ void Scheduler::ended(const Sequence& sequence) {
   counters_.recomputed_tokens += sequence.recomputed();
   live_.erase(sequence.id());
   auto now = Clock::now();
+  count_times(sequence, now);
   std::chrono::duration<double> between = now - last_end_;
   double& mean = seconds_between_ends_;
   mean = mean == 0 ? between.count() : 0.75 * mean + 0.25 * between.count();
@@ -464,6 +464,21 @@ void Scheduler::ended(const Sequence& sequence) {
   if (live_.empty()) {
     idle_.notify_all();
   }
+}
+
+// Requires: mutex_ is held.
+void Scheduler::count_times(const Sequence& sequence, Clock::time_point now) {
+  const Timings& took = sequence.timings();
+  if (sequence.began()) {
+    counters_.queued.add(took.queue_ms / 1000);
+  }
+  if (took.prompt_ms > 0) {
+    counters_.first_token.add(
+        (took.queue_ms + took.restore_ms + took.prompt_ms) / 1000
+    );
+  }
+  std::chrono::duration<double> whole = now - sequence.request().arrived;
+  counters_.request.add(whole.count());
 }
 
 void Scheduler::end_all() {

@@ -196,6 +196,7 @@ class Scheduler {
   bool advance(Sequence& sequence, const StepItem& item);
   void count(const Timings& before, const Timings& after);
   void ended(const Sequence& sequence);
+  void count_times(const Sequence& sequence, Clock::time_point now);
   void measure(std::size_t tokens, std::size_t prompt_tokens, double seconds);
   void end_all();
   StepBatch next_batch();

@@ -25,8 +25,9 @@ Sequence::Sequence(RequestId id, GenerationRequest request, const BlockId& root)
 void Sequence::prepare(Runner& runner) {
   began_ = Clock::now();
   bool waited_for_disk = restore_started_ != Clock::time_point{};
-  timings_.queue_ms =
-      milliseconds((waited_for_disk ? restore_started_ : began_) - submitted_);
+  timings_.queue_ms = milliseconds(
+      (waited_for_disk ? restore_started_ : began_) - request_.arrived
+  );
   timings_.restore_ms =
       waited_for_disk ? milliseconds(began_ - restore_started_) : 0;
   kv_ = runner.new_kv();

@@ -99,6 +99,7 @@ class Sequence {
 
   /// So far; complete once it has ended.
   const Timings& timings() const { return timings_; }
+  bool began() const { return began_ != Clock::time_point{}; }
   /// Prompt tokens that were restored and computed nevertheless.
   std::size_t recomputed() const { return recomputed_; }
   /// Why it ended; none: it runs, or has failed.
@@ -169,8 +170,7 @@ class Sequence {
   std::size_t recomputed_ = 0;
   std::optional<FinishReason> reason_;
   std::optional<Token> stop_token_;
-  Clock::time_point submitted_ = Clock::now();
-  Clock::time_point last_event_ = submitted_;
+  Clock::time_point last_event_ = request_.arrived;
   Clock::time_point restore_started_{};
   Clock::time_point began_{};
   Clock::time_point first_token_{};

@@ -117,6 +117,7 @@ Api::Api(const EngineSlot& slot, ApiOptions options)
       options_(options),
       started_(unix_seconds()),
       prepare_workers_(options.prepare_threads),
+      list_worker_(1),
       disk_worker_(1) {}
 
 std::unique_ptr<Exchange> Api::handle(HttpRequest request) {
@@ -159,6 +160,12 @@ std::unique_ptr<Exchange> Api::complete(const HttpRequest& request) {
   );
 }
 
+std::string Api::client_of(const HttpRequest& request) const {
+  const std::string key = api_key_of(request);
+  return options_.clients_by_key && !key.empty() ? key
+                                                 : address_of(request.client);
+}
+
 std::unique_ptr<Exchange> Api::generate(
     const HttpRequest& request, std::variant<CompletionRequest, ApiError> parsed
 ) {
@@ -172,9 +179,7 @@ std::unique_ptr<Exchange> Api::generate(
   RequestOwner owner;
   owner.cache_namespace =
       view.engine->cache_namespace(key, completion.cache_key);
-  owner.client = options_.clients_by_key && !key.empty()
-                     ? key
-                     : address_of(request.client);
+  owner.client = client_of(request);
   return make_generation(
       *view.engine, prepare_workers_, std::move(completion), std::move(owner)
   );
@@ -187,6 +192,7 @@ std::unique_ptr<Exchange> Api::on_text(
   if (view.engine == nullptr) return respond(not_ready(view));
   return defer(
       prepare_workers_,
+      client_of(request),
       [this, engine = view.engine, body = request.body, &call] {
         const auto members = parse_json_object(body, options_.json);
         if (const auto* error = std::get_if<ApiError>(&members)) {
@@ -262,7 +268,10 @@ std::unique_ptr<Exchange> Api::metrics(const HttpRequest&) {
   if (view.engine == nullptr) return respond(not_ready(view));
   ResponseHead head;
   head.content_type = kMetricsType;
-  return respond(std::move(head), metrics_text(view.engine->report()));
+  return respond(
+      std::move(head),
+      metrics_text(view.engine->report(), prepare_workers_.jobs())
+  );
 }
 
 std::unique_ptr<Exchange> Api::on_cache(
@@ -280,6 +289,7 @@ std::unique_ptr<Exchange> Api::on_cache(
   const CacheCall& call = std::get<CacheCall>(parsed);
   return defer(
       workers,
+      client_of(request),
       [engine = view.engine,
        name = view.engine->cache_namespace(api_key_of(request), call.cache_key),
        call,
@@ -288,11 +298,10 @@ std::unique_ptr<Exchange> Api::on_cache(
 }
 
 std::unique_ptr<Exchange> Api::cache(const HttpRequest& request) {
-  // A long list takes a while; it must not wait for a flush, though.
   return on_cache(
       request,
       TakesEntry::kNo,
-      prepare_workers_,
+      list_worker_,
       [right = TextRight(request
        )](Engine& engine, const std::string& name, const CacheCall&) {
         return json_output(cache_json(

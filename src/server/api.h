@@ -21,7 +21,7 @@ struct ApiOptions {
   RequestDefaults defaults;
   JsonLimits json;
   std::chrono::milliseconds flush_deadline{30'000};
-  int prepare_threads = 2;
+  std::size_t prepare_threads = 2;
   /// Whether the keys that clients show tell who they are. Else, since nobody
   /// looks at them, their addresses do.
   bool clients_by_key = false;
@@ -57,6 +57,8 @@ class Api {
   std::unique_ptr<Exchange> pin(const HttpRequest& request);
   std::unique_ptr<Exchange> unpin(const HttpRequest& request);
 
+  /// Who takes turns with others.
+  std::string client_of(const HttpRequest& request) const;
   std::unique_ptr<Exchange> generate(
       const HttpRequest& request,
       std::variant<CompletionRequest, ApiError> parsed
@@ -77,7 +79,9 @@ class Api {
   const ApiOptions options_;
   const std::int64_t started_;  // Unix time in seconds
   Workers prepare_workers_;
-  Workers disk_worker_;  // apart: a flush may take half a minute
+  // Apart: a long list takes a while, and a flush may take half a minute.
+  Workers list_worker_;
+  Workers disk_worker_;
 };
 
 }  // namespace afterglow

@@ -22,7 +22,8 @@ Output output_of(const std::function<Output()>& work) {
 
 class Deferred : public Exchange {
  public:
-  Deferred(Workers& workers, std::function<Output()> work) : workers_(workers) {
+  Deferred(Workers& workers, std::string client, std::function<Output()> work)
+      : workers_(workers), client_(std::move(client)) {
     state_->work = std::move(work);
   }
 
@@ -39,7 +40,7 @@ class Deferred : public Exchange {
       const std::lock_guard lock(state_->mutex);
       state_->wake = std::move(wake);
     }
-    workers_.post([state = state_] { run(*state); });
+    workers_.post(client_, [state = state_] { run(*state); });
   }
 
   Output take() override {
@@ -78,15 +79,18 @@ class Deferred : public Exchange {
   }
 
   Workers& workers_;
+  const std::string client_;
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace
 
 std::unique_ptr<Exchange> defer(
-    Workers& workers, std::function<Output()> work
+    Workers& workers, std::string client, std::function<Output()> work
 ) {
-  return std::make_unique<Deferred>(workers, std::move(work));
+  return std::make_unique<Deferred>(
+      workers, std::move(client), std::move(work)
+  );
 }
 
 }  // namespace afterglow

@@ -121,6 +121,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   }
 
   const std::string& id() const { return identity_.id; }
+  const std::string& client() const { return owner_.client; }
   std::size_t choices() const { return tickets_.size(); }
 
  private:
@@ -179,6 +180,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Engine& engine_;
   const RequestOwner owner_;
   const AnswerIdentity identity_;
+  const std::chrono::steady_clock::time_point arrived_ =
+      std::chrono::steady_clock::now();
 
   mutable std::mutex mutex_;
   std::function<void()> wake_;
@@ -241,7 +244,9 @@ std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all(
     if (length >= context) {
       fail(invalid_field(
           prompt_field(asked),
-          "the prompt has " + std::to_string(length) +
+          "the prompt has " +
+              (length > context ? "more than " + std::to_string(context)
+                                : std::to_string(length)) +
               " tokens; the model's context holds " + std::to_string(context) +
               " with the answer",
           "context_length_exceeded"
@@ -294,6 +299,7 @@ GenerationRequest Mailbox::generation_request(
   request.cache_namespace = owner_.cache_namespace;
   request.client = owner_.client;
   request.label = identity_.id;
+  request.arrived = arrived_;
   return request;
 }
 
@@ -376,7 +382,7 @@ class Generation : public Exchange {
 
   void start(std::function<void()> wake) override {
     mailbox_->open(std::move(wake));
-    workers_.post([mailbox = mailbox_] { mailbox->run(); });
+    workers_.post(mailbox_->client(), [mailbox = mailbox_] { mailbox->run(); });
   }
 
   Output take() override {

@@ -3,6 +3,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,24 @@ class Families {
     families_.back().metric.push_back(std::move(metric));
   }
 
+  void histogram(
+      const char* name, const char* help, const DurationHistogram& durations
+  ) {
+    begin(name, help, MetricType::Histogram);
+    ClientMetric metric;
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < durations.counts.size(); ++i) {
+      count += durations.counts[i];
+      const double bound = i < DurationHistogram::kBounds.size()
+                               ? DurationHistogram::kBounds[i]
+                               : std::numeric_limits<double>::infinity();
+      metric.histogram.bucket.push_back({count, bound});
+    }
+    metric.histogram.sample_count = count;
+    metric.histogram.sample_sum = durations.sum;
+    families_.back().metric.push_back(std::move(metric));
+  }
+
   std::string text() const {
     return prometheus::TextSerializer().Serialize(families_);
   }
@@ -65,7 +84,9 @@ bool limited(std::uint64_t budget) {
   return budget != CacheLimits::kUnlimited;
 }
 
-void add_requests(Families& to, const EngineReport& report) {
+void add_requests(
+    Families& to, const EngineReport& report, std::size_t preparing
+) {
   const EngineCounters& done = report.counters;
   to.counter("requests_total", "Requests that ended, by how");
   for (const FinishReason one :
@@ -80,6 +101,23 @@ void add_requests(Families& to, const EngineReport& report) {
   to.add(report.running);
   to.gauge("requests_queued", "Requests that wait");
   to.add(report.queued);
+  to.gauge("requests_preparing", "Requests being tokenized, or next to be");
+  to.add(preparing);
+  to.histogram(
+      "queue_seconds",
+      "From the arrival of requests to the start of work on their prompts",
+      done.queued
+  );
+  to.histogram(
+      "time_to_first_token_seconds",
+      "From the arrival of requests to their first token",
+      done.first_token
+  );
+  to.histogram(
+      "request_seconds",
+      "From the arrival of requests to their end, however they ended",
+      done.request
+  );
   to.counter("generated_tokens_total", "Tokens generated");
   to.add(done.generated_tokens);
 }
@@ -206,9 +244,9 @@ void add_reads(Families& to, const StoreStats& s) {
 
 }  // namespace
 
-std::string metrics_text(const EngineReport& report) {
+std::string metrics_text(const EngineReport& report, std::size_t preparing) {
   Families families;
-  add_requests(families, report);
+  add_requests(families, report, preparing);
   add_prompts(families, report);
   add_tiers(families, report);
   add_evictions(families, report);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "engine/engine.h"
@@ -7,9 +8,9 @@
 namespace afterglow {
 
 /// The body of GET /metrics: everything the engine counts, of all clients
-/// together.
+/// together, and how many requests are still being prepared for it.
 /// Source: https://prometheus.io/docs/instrumenting/exposition_formats
-std::string metrics_text(const EngineReport& report);
+std::string metrics_text(const EngineReport& report, std::size_t preparing);
 
 inline constexpr char kMetricsType[] =
     "text/plain; version=0.0.4; charset=utf-8";

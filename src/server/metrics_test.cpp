@@ -44,6 +44,9 @@ TEST(Metrics, EveryCountHasItsPlace) {
   report.counters.ram_prompt_tokens = 8;
   report.counters.disk_prompt_tokens = 9;
   report.counters.computed_prompt_tokens = 10;
+  report.counters.queued.add(0.002);
+  report.counters.queued.add(7);
+  report.counters.queued.add(1000);
   report.counters.recomputed_requests = 11;
   report.counters.recomputed_tokens = 12;
   report.counters.prefill_seconds_saved = 13.5;
@@ -56,10 +59,18 @@ TEST(Metrics, EveryCountHasItsPlace) {
   report.store->restore_seconds = 2.5;
   report.store->capped_blocks = 26;
   report.store->manifest_bytes = 27;
-  const auto samples = parse(metrics_text(report));
+  const auto samples = parse(metrics_text(report, 3));
   const std::map<std::string, double> expected = {
       {"afterglow_requests_running", 1},
       {"afterglow_requests_queued", 2},
+      {"afterglow_requests_preparing", 3},
+      {R"(afterglow_queue_seconds_bucket{le="0.005"})", 1},
+      {R"(afterglow_queue_seconds_bucket{le="5"})", 1},
+      {R"(afterglow_queue_seconds_bucket{le="10"})", 2},
+      {R"(afterglow_queue_seconds_bucket{le="+Inf"})", 3},
+      {"afterglow_queue_seconds_count", 3},
+      {"afterglow_queue_seconds_sum", 1007.002},
+      {"afterglow_request_seconds_count", 0},
       {R"(afterglow_requests_total{finish_reason="stop"})", 3},
       {R"(afterglow_requests_total{finish_reason="length"})", 4},
       {R"(afterglow_requests_total{finish_reason="cancelled"})", 5},
@@ -101,7 +112,7 @@ TEST(Metrics, EveryCountHasItsPlace) {
 }
 
 TEST(Metrics, WithoutADiskNothingIsSaidOfIt) {
-  const std::string text = metrics_text({});
+  const std::string text = metrics_text({}, 0);
   EXPECT_EQ(text.find("disk\",reason"), std::string::npos);
   EXPECT_EQ(text.find("afterglow_store_"), std::string::npos);
 }

@@ -78,12 +78,15 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufVocab& vocab) {
 }
 
 Result<std::vector<Token>> Tokenizer::encode(
-    std::string_view utf8, bool add_special, bool parse_special
+    std::string_view utf8,
+    bool add_special,
+    bool parse_special,
+    std::size_t most
 ) const {
   tk_ids ids{};
   tk_buffer error{};
   const tk_code code = tk_tokenizer_encode(
-      handle_.get(), view(utf8), add_special, parse_special, &ids, &error
+      handle_.get(), view(utf8), add_special, parse_special, most, &ids, &error
   );
   if (code != TK_OK) {
     return take_error("text.encode", code, error);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,10 +53,15 @@ class Tokenizer {
   /// expects (bos, eos). With `parse_special` the text of a special token,
   /// such as "<|im_end|>", becomes that token: right for rendered templates,
   /// wrong for text that users write. Tokens a vocabulary lists as added but
-  /// not special (GGUF: user-defined) are found in any text.
+  /// not special (GGUF: user-defined) are found in any text. A text of more
+  /// than `most` tokens may be read only in part: more than `most` come then,
+  /// which count for nothing else.
   /// Errors: kInvalidArgument for text that is not valid UTF-8.
   Result<std::vector<Token>> encode(
-      std::string_view utf8, bool add_special, bool parse_special
+      std::string_view utf8,
+      bool add_special,
+      bool parse_special,
+      std::size_t most = std::numeric_limits<std::size_t>::max()
   ) const;
 
   /// The text of ids, always valid UTF-8: bytes that form no character become

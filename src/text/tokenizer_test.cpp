@@ -181,6 +181,32 @@ TEST(Tokenizer, InvalidUtf8IsRefused) {
   }
 }
 
+TEST(Tokenizer, FarTooLongTextIsNotReadToItsEnd) {
+  const auto tokenizer = from_gguf(tiny_gpt2("smollm"));
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += "ab \u00e9";
+  const auto all = tokenizer.encode(text, false, true);
+  ASSERT_TRUE(all.ok());
+  const auto in_part = tokenizer.encode(text, false, true, 100);
+  ASSERT_TRUE(in_part.ok());
+  EXPECT_GT(in_part->size(), 100U);
+  EXPECT_LT(in_part->size(), all->size() / 2);
+  // As many as it has are all of them.
+  EXPECT_EQ(*tokenizer.encode(text, false, true, all->size()), *all);
+  EXPECT_EQ(tokenizer.encode("", false, true, 0)->size(), 0U);
+}
+
+TEST(Tokenizer, TextThatNormalizingShortensIsReadToItsEnd) {
+  const auto tokenizer = from_gguf(tiny_gpt2("qwen2"));
+  const auto one = tokenizer.encode("a\u0308", false, true);
+  const auto composed = tokenizer.encode("\u00e4", false, true);
+  ASSERT_TRUE(one.ok() && composed.ok());
+  EXPECT_EQ(*one, *composed);
+  for (std::size_t most = 1; most < 3; ++most) {
+    EXPECT_EQ(*tokenizer.encode("a\u0308", false, true, most), *one) << most;
+  }
+}
+
 TEST(Tokenizer, SpecialTextOfUsersStaysText) {
   const auto tokenizer = from_gguf(tiny_gpt2("smollm"));
   const std::string text = "x<|im_end|>y";

@@ -228,6 +228,7 @@ pub unsafe extern "C" fn tk_tokenizer_encode(
     text: TkView,
     add_special: bool,
     parse_special: bool,
+    most: usize,
     out: *mut TkIds,
     error: *mut TkBuffer,
 ) -> i32 {
@@ -236,6 +237,7 @@ pub unsafe extern "C" fn tk_tokenizer_encode(
             text.text("the text")?,
             add_special,
             parse_special,
+            most,
         )?;
         let mut ids = std::mem::ManuallyDrop::new(ids);
         Ok(TkIds {

@@ -158,6 +158,16 @@ impl Pieces {
         self.ends.len()
     }
 
+    /// Bytes of the longest, at least 1.
+    pub fn longest(&self) -> usize {
+        let mut start = 0;
+        let lengths = self
+            .ends
+            .iter()
+            .map(|&end| end - std::mem::replace(&mut start, end));
+        lengths.max().unwrap_or(0).max(1)
+    }
+
     /// The bytes of a token; none for an id outside the vocabulary.
     pub fn get(&self, id: i32) -> &[u8] {
         let Ok(index) = usize::try_from(id) else {

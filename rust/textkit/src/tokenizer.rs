@@ -90,6 +90,8 @@ pub struct Tokenizer {
     ends: Vec<i32>,
     /// None: text is cut the general way.
     cutter: Option<WordCutter>,
+    /// Bytes that one id stands for at most.
+    longest_piece: usize,
 }
 
 impl Tokenizer {
@@ -107,6 +109,7 @@ impl Tokenizer {
         Ok(Self {
             cutter: WordCutter::of(&hf)?,
             hf,
+            longest_piece: pieces.longest(),
             plain,
             pieces,
             is_special,
@@ -178,8 +181,29 @@ impl Tokenizer {
     }
 
     /// The ids of a text. `parse_special` says whether the text of a special
-    /// token becomes that token; it must be off for text of users.
+    /// token becomes that token; it must be off for text of users. A text of
+    /// more than `most` ids may be read only in part: more than `most` come
+    /// then, and nothing but that counts.
     pub fn encode(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+        most: usize,
+    ) -> Result<Vec<i32>> {
+        let enough = most.saturating_add(1).saturating_mul(self.longest_piece);
+        if enough < text.len() {
+            let beginning = beginning(text, enough);
+            let ids = self.encode_all(beginning, add_special, parse_special)?;
+            // Fewer where normalizing shortens a text.
+            if ids.len() > most {
+                return Ok(ids);
+            }
+        }
+        self.encode_all(text, add_special, parse_special)
+    }
+
+    fn encode_all(
         &self,
         text: &str,
         add_special: bool,
@@ -293,6 +317,14 @@ impl Tokenizer {
     pub fn token_to_id(&self, token: &str) -> Option<i32> {
         self.hf.token_to_id(token).map(|id| id as i32)
     }
+}
+
+/// Up to so many bytes of a text, whole characters.
+fn beginning(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len()))
+        .rev()
+        .find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
 }
 
 fn splits(
