@@ -3,11 +3,9 @@
 #include <cstdint>
 #include <string>
 
-namespace afterglow {
+#include "base/human_bytes.h"
 
-/// A number of bytes for people, in powers of 1000 as parse_size reads them:
-/// "512 B", "5.9 MB", "20.0 GB".
-std::string human_bytes(std::uint64_t bytes);
+namespace afterglow {
 
 /// A span of time for people, in its largest unit: "0 s", "59 s", "3 min",
 /// "5 h", "12 d". Negative spans are "0 s".

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/human_bytes.h"
 #include "engine/run_there.h"
 
 namespace afterglow {
@@ -74,11 +75,9 @@ Status Scheduler::check_memory(const GenerationRequest& request) const {
       Code::kExhausted,
       "[engine.submit] a prompt of " + std::to_string(request.prompt.size()) +
           " tokens and an answer of up to " +
-          std::to_string(request.max_tokens) + " need " +
-          std::to_string(needed) +
-          " bytes of memory, and the memory limit "
-          "leaves " +
-          std::to_string(options_.memory_limit_bytes) +
+          std::to_string(request.max_tokens) + " need " + human_bytes(needed) +
+          " of memory, and the memory limit leaves " +
+          human_bytes(options_.memory_limit_bytes) +
           "; shorten them, or raise the limit"};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/human_bytes.h"
 #include "engine/scheduler.h"
 
 namespace afterglow {
@@ -219,10 +220,10 @@ void Scheduler::refuse_next() {
   next_->sequence->fail(
       {Code::kExhausted,
        "[engine.memory] the prompt and its answer need up to " +
-           std::to_string(needed_by_next()) + " bytes of memory, and " +
+           human_bytes(needed_by_next()) + " of memory, and " +
            (pages ? "cache histories in use, pinned entries and " : "") +
            "prompts that wait leave " +
-           std::to_string(
+           human_bytes(
                options_.memory_limit_bytes -
                std::min(options_.memory_limit_bytes, taken)
            ) +
