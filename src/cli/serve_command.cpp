@@ -20,6 +20,7 @@
 #include "cli/set_up_log.h"
 #include "cli/signals.h"
 #include "server/api.h"
+#include "server/api_error.h"
 #include "server/http_server.h"
 
 namespace afterglow {
@@ -117,9 +118,7 @@ void stop_serving(
   }
   if (server.wait_drained(steady_clock::now())) return;
   spdlog::warn("stopping: cutting {} connections", server.connections());
-  server.cut(to_api_error(
-      {Code::kUnavailable, "[server.stop] the server is shutting down"}
-  ));
+  server.cut(stopping_error());
   server.wait_drained(steady_clock::now() + kCutTime);
 }
 

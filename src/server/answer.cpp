@@ -61,9 +61,8 @@ void Answer::on_event(Part& part, const TokenOut& token) {
 
 void Answer::on_event(Part& part, const Finished& finished) {
   if (finished.reason == FinishReason::kCancelled && !part.choice.stopped()) {
-    fail(to_api_error(
-        {Code::kUnavailable, "[http.answer] the request was cancelled"}
-    ));
+    // Not by its client: only an engine that stops does that.
+    fail(stopping_error());
     return;
   }
   part.choice.finish(finished);

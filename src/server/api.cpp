@@ -31,10 +31,9 @@ std::unique_ptr<Exchange> respond_json(
 }
 
 ApiError not_ready(const EngineSlot::View& view) {
-  ApiError error;
+  ApiError error = to_api_error(view.error);
   error.status = 503;
   error.type = "service_unavailable_error";
-  error.message = view.error.message;
   switch (view.state) {
     case EngineSlot::State::kReady:
     case EngineSlot::State::kLoading:
@@ -244,7 +243,7 @@ std::unique_ptr<Exchange> Api::health(const HttpRequest&) {
   const EngineSlot::View view = slot_.view();
   const auto failed = [](const Error& error) {
     return respond_json(
-        {{"status", "failed"}, {"message", error.message}}, 503
+        {{"status", "failed"}, {"message", to_api_error(error).message}}, 503
     );
   };
   switch (view.state) {

@@ -2,6 +2,7 @@
 
 #include <new>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 namespace afterglow {
@@ -41,6 +42,17 @@ Mapping mapping_of(Code code) {
   return {500, "server_error", ""};
 }
 
+/// The length of "[area.what] " at a text's start, 0 where there is none.
+std::size_t tag_length(std::string_view text) {
+  constexpr std::string_view kWordLetters =
+      "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+  if (text.empty() || text.front() != '[') return 0;
+  const std::size_t end = text.find_first_not_of(kWordLetters, 1);
+  const bool tag = end != text.npos && text.substr(end, 2) == "] " &&
+                   text.substr(1, end - 1).find('.') != text.npos;
+  return tag ? end + 2 : 0;
+}
+
 }  // namespace
 
 ApiError to_api_error(const Error& error) {
@@ -49,7 +61,9 @@ ApiError to_api_error(const Error& error) {
   result.status = mapping.status;
   result.type = mapping.type;
   result.code = mapping.code;
-  result.message = error.message;
+  const std::size_t tag = tag_length(error.message);
+  if (tag > 0) result.operation = error.message.substr(1, tag - 3);
+  result.message = error.message.substr(tag);
   return result;
 }
 
@@ -72,6 +86,21 @@ ApiError invalid_field(
   error.param = std::move(param);
   error.code = std::move(code);
   return error;
+}
+
+ApiError stopping_error() {
+  ApiError error;
+  error.status = 503;
+  error.type = "service_unavailable_error";
+  error.code = "stopping";
+  error.message = "the server is shutting down";
+  error.operation = "server.stop";
+  return error;
+}
+
+std::string text_for_log(const ApiError& error) {
+  return error.operation.empty() ? error.message
+                                 : "[" + error.operation + "] " + error.message;
 }
 
 std::string to_json(const ApiError& error) {

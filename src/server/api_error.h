@@ -12,12 +12,14 @@ struct ApiError {
   unsigned status = 500;
   std::string type = "server_error";
   std::string message;
+  std::string operation;       // what failed, "store.open"; for the log only
   std::string param;           // the field at fault; empty: null
   std::string code;            // a word for programs; empty: null
   unsigned retry_seconds = 0;  // when to try again; 0: as the status says
 };
 
-/// The one place that maps an engine's code to HTTP.
+/// The one place that maps an engine's code to HTTP and takes the operation off
+/// its text.
 ApiError to_api_error(const Error& error);
 
 /// What a request is told whose work threw: 503 where memory ran out, else 500.
@@ -27,6 +29,12 @@ ApiError to_api_error(const std::exception& thrown);
 ApiError invalid_field(
     std::string param, std::string message, std::string code = {}
 );
+
+/// 503: the server is shutting down.
+ApiError stopping_error();
+
+/// The message with the operation in front, if there is one.
+std::string text_for_log(const ApiError& error);
 
 /// {"error": {message, type, param, code}}.
 std::string to_json(const ApiError& error);

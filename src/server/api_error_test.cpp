@@ -27,12 +27,41 @@ TEST(ApiErrorTable, EveryCodeHasItsStatus) {
       {Code::kInternal, 500},
   };
   for (const auto& [code, status] : table) {
-    const ApiError error = to_api_error({code, "[x] why"});
+    const ApiError error = to_api_error({code, "[a.b] why"});
     EXPECT_EQ(error.status, status) << to_string(code);
-    EXPECT_EQ(error.message, "[x] why");
+    EXPECT_EQ(error.message, "why");
+    EXPECT_EQ(text_for_log(error), "[a.b] why");
     const bool wait = status == 429 || status == 503;
     EXPECT_EQ(retry_after(error) > 0, wait) << to_string(code);
   }
+}
+
+TEST(ApiErrorTable, OnlyAnOperationIsTakenOffATextsStart) {
+  for (const char* text :
+       {"why",
+        "",
+        "[a.b]",
+        "[a.b]why",
+        "[ab] why",
+        "[A b.] why",
+        "why [a.b] why",
+        "[1, 2] is no prompt"}) {
+    const ApiError error = to_api_error({Code::kInvalidArgument, text});
+    EXPECT_EQ(error.message, text);
+    EXPECT_EQ(text_for_log(error), text);
+  }
+  const ApiError error =
+      to_api_error({Code::kInvalidArgument, "[text.to_ids] [1.5] is no id"});
+  EXPECT_EQ(error.message, "[1.5] is no id");
+  EXPECT_EQ(error.operation, "text.to_ids");
+}
+
+TEST(ApiErrorTable, AServerThatStopsSaysSo) {
+  const ApiError error = stopping_error();
+  EXPECT_EQ(error.status, 503U);
+  EXPECT_EQ(error.code, "stopping");
+  EXPECT_EQ(retry_after(error), 1U);
+  EXPECT_EQ(error.message.find('['), std::string::npos);
 }
 
 TEST(ApiErrorTable, JsonHasOpenAisShape) {

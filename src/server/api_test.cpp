@@ -30,17 +30,18 @@ TEST_F(ApiTest, HealthTellsTheTruth) {
   EXPECT_EQ(get("/health").status, 503);
   const json body = json::parse(get("/health").body);
   EXPECT_EQ(body["status"], "failed");
-  EXPECT_EQ(body["message"], "[model.load] bad file");
+  EXPECT_EQ(body["message"], "bad file");
 }
 
 TEST_F(ApiTest, HealthAsksTheEngine) {
   ready();
-  engine_.failure = Error{Code::kUnavailable, "[engine] the thread has died"};
+  engine_.failure =
+      Error{Code::kUnavailable, "[engine.health] the thread has died"};
   const auto response = get("/health");
   EXPECT_EQ(response.status, 503);
   EXPECT_EQ(
       json::parse(response.body),
-      (json{{"status", "failed"}, {"message", "[engine] the thread has died"}})
+      (json{{"status", "failed"}, {"message", "the thread has died"}})
   );
 }
 
@@ -180,6 +181,51 @@ TEST_F(ApiTest, TheEnginesRefusalsHaveTheirStatus) {
   const auto full = post(kChat, chat_body());
   EXPECT_EQ(full.status, 429);
   EXPECT_NE(full.head.find("Retry-After: 1"), std::string::npos);
+  const json overloaded = json::parse(full.body)["error"];
+  EXPECT_EQ(overloaded["message"], "queue full");
+  EXPECT_EQ(overloaded["code"], "overloaded");
+}
+
+TEST_F(ApiTest, WhatNeverFitsIntoTheMemoryIsNotTriedAgain) {
+  ready();
+  engine_.refusal = Error{Code::kExhausted, "[engine.submit] too much"};
+  struct Case {
+    const char* path;
+    json body;
+    const char* param;
+  };
+  const std::string text(40, 'x');
+  for (const Case& c : {
+           Case{kChat, chat_body({{"n", 3}, {"max_tokens", 64}}), "max_tokens"},
+           Case{
+               "/v1/completions",
+               {{"prompt", text}, {"max_tokens", 64}},
+               "max_tokens"},
+           Case{
+               "/v1/completions",
+               {{"prompt", text}, {"max_tokens", 8}},
+               "prompt"},
+       }) {
+    const auto response = post(c.path, c.body);
+    EXPECT_EQ(response.status, 400) << c.body;
+    EXPECT_EQ(response.head.find("Retry-After"), std::string::npos);
+    const json error = json::parse(response.body)["error"];
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_EQ(error["code"], "memory_limit_exceeded");
+    EXPECT_EQ(error["param"], c.param) << c.body;
+    EXPECT_EQ(error["message"], "too much");
+  }
+}
+
+TEST_F(ApiTest, MemoryThatIsShortNowIsAskedForAgain) {
+  ready();
+  script_.fail = Error{Code::kExhausted, "[engine.memory] none left"};
+  const auto response = post(kChat, chat_body());
+  EXPECT_EQ(response.status, 503);
+  EXPECT_NE(response.head.find("Retry-After: 1"), std::string::npos);
+  const json error = json::parse(response.body)["error"];
+  EXPECT_EQ(error["code"], "out_of_memory");
+  EXPECT_EQ(error["message"], "none left");
 }
 
 TEST_F(ApiTest, TheEnginesRefusalsNameTheMember) {
@@ -230,7 +276,7 @@ TEST_F(ApiTest, AFailureWhileGeneratingIsReported) {
   EXPECT_EQ(post(kChat, chat_body()).status, 500);
   const auto stream = post(kChat, chat_body({{"stream", true}}));
   EXPECT_EQ(stream.status, 200);
-  EXPECT_NE(stream.body.find("\"[engine.step] boom\""), std::string::npos);
+  EXPECT_NE(stream.body.find("\"message\":\"boom\""), std::string::npos);
   script_.fail.reset();
   EXPECT_EQ(post(kChat, chat_body()).status, 200);
 }
@@ -354,8 +400,11 @@ TEST_F(ApiTest, CutTellsClientsAndFreesTheEngine) {
   whole.post(kChat, chat_body().dump());
   ASSERT_TRUE(engine_.wait_running(1));
   server_->drain();
-  server_->cut(to_api_error({Code::kUnavailable, "[server.stop] stopping"}));
-  EXPECT_EQ(whole.response().status, 503);
+  server_->cut(stopping_error());
+  const auto response = whole.response();
+  EXPECT_EQ(response.status, 503);
+  EXPECT_NE(response.head.find("Connection: close"), std::string::npos);
+  EXPECT_EQ(json::parse(response.body)["error"]["code"], "stopping");
   EXPECT_TRUE(engine_.wait_idle());
 }
 

@@ -343,9 +343,20 @@ bool Mailbox::submit(
     std::size_t choice,
     GenerationRequest request
 ) {
+  const bool long_prompt = request.prompt.size() > request.max_tokens;
   auto submitted = engine_.submit(std::move(request));
   if (!submitted.ok()) {
-    fail(asked, submitted.error());
+    const Error& error = submitted.error();
+    if (error.code == Code::kExhausted) {
+      // Choices take turns, so it is one of them that never fits.
+      fail(invalid_field(
+          long_prompt ? prompt_field(asked) : "max_tokens",
+          to_api_error(error).message,
+          "memory_limit_exceeded"
+      ));
+    } else {
+      fail(asked, error);
+    }
     return false;
   }
   std::optional<FinishReason> cancel;
@@ -444,7 +455,7 @@ class Generation : public Exchange {
         mailbox_->id(),
         error.status,
         log_value(code),
-        ours ? " error=" + log_value(error.message) : ""
+        ours ? " error=" + log_value(text_for_log(error)) : ""
     );
   }
 

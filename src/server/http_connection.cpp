@@ -314,6 +314,7 @@ void HttpConnection::on_wake() {
   if (exchange_ == nullptr || gone() || wire_->done()) return;
   const Output output = exchange_->take();
   if (output.head) request_id_ = request_id_of(*output.head);
+  if (shared_->draining) wire_->close_after();
   out_ += wire_->write(output);
   const std::size_t unsent = out_.size() + link_->unsent();
   if (wire_->streaming() && unsent > shared_->limits.lag_bytes) {

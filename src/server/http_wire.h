@@ -30,6 +30,10 @@ class WireWriter {
   /// that is not streaming is done at once.
   std::string write(const Output& output);
 
+  /// The connection ends with this answer, whose head, if it has yet to be
+  /// written, says so.
+  void close_after() { options_.keep_alive = false; }
+
   bool begun() const { return begun_; }
   bool streaming() const { return streaming_; }
   bool done() const { return done_; }

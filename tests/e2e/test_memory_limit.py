@@ -62,6 +62,7 @@ def test_many_long_requests_stay_below_the_limit():
         assert got["choices"][0]["text"] == expected["choices"][0]["text"]
     assert peak < limit + BESIDE
     assert peak > idle + 2 * 4 * PAGE, "the requests waited for nothing"
-    assert status == 503
-    assert body["error"]["code"] == "out_of_memory"
-    assert "bytes of memory" in body["error"]["message"]
+    assert status == 400
+    assert body["error"]["code"] == "memory_limit_exceeded"
+    assert body["error"]["param"] == "max_tokens"
+    assert " MB of memory" in body["error"]["message"]
