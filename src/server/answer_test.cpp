@@ -257,12 +257,12 @@ TEST(AnswerFailure, BeforeAnythingIsSentIsAStatus) {
   auto request = chat_request();
   request.stream = true;
   Answer answer = make_answer(request);
-  answer.on(0, Failed{{Code::kInternal, "[x] boom"}});
+  answer.on(0, Failed{{Code::kInternal, "[x.y] boom"}});
   const Output output = answer.take_output();
   EXPECT_EQ(output.head->status, 500U);
   EXPECT_FALSE(output.head->streaming);
   EXPECT_TRUE(output.done);
-  EXPECT_EQ(json::parse(output.body)["error"]["message"], "[x] boom");
+  EXPECT_EQ(json::parse(output.body)["error"]["message"], "boom");
 }
 
 TEST(AnswerFailure, InsideAStreamIsAnEvent) {
@@ -270,12 +270,12 @@ TEST(AnswerFailure, InsideAStreamIsAnEvent) {
   request.stream = true;
   Answer answer = make_answer(request);
   feed(answer, "a");
-  answer.on(0, Failed{{Code::kInternal, "[x] boom"}});
+  answer.on(0, Failed{{Code::kInternal, "[x.y] boom"}});
   const Output output = answer.take_output();
   EXPECT_TRUE(output.done);
   const auto all = events(output.body);
   ASSERT_EQ(all.size(), 3U);
-  EXPECT_EQ(json::parse(all[1])["error"]["message"], "[x] boom");
+  EXPECT_EQ(json::parse(all[1])["error"]["message"], "boom");
   EXPECT_EQ(all[2], "[DONE]");
 }
 
@@ -284,7 +284,9 @@ TEST(AnswerFailure, ACancelFromElsewhereIsNoNormalEnd) {
   Answer answer = make_answer(request);
   feed(answer, "a");
   answer.on(0, finished(FinishReason::kCancelled, 1));
-  EXPECT_EQ(answer.take_output().head->status, 503U);
+  const Output output = answer.take_output();
+  EXPECT_EQ(output.head->status, 503U);
+  EXPECT_EQ(json::parse(output.body)["error"]["code"], "stopping");
 }
 
 TEST(AnswerLogprobs, ChatListsTokensWithBytes) {
@@ -342,10 +344,35 @@ TEST(AnswerLogprobs, CompletionsHaveParallelLists) {
   const json body = json::parse(answer.take_output().body);
   const json& logprobs = body["choices"][0]["logprobs"];
   EXPECT_EQ(logprobs["tokens"].size(), 4U);
-  EXPECT_EQ(logprobs["tokens"][3], "y");
+  EXPECT_EQ(
+      logprobs["tokens"], json::array({"h", "bytes:\\xc3", "bytes:\\xa9", "y"})
+  );
   EXPECT_EQ(logprobs["token_logprobs"][0], -0.25);
   EXPECT_EQ(logprobs["text_offset"], json::array({0, 1, 2, 2}));
   EXPECT_EQ(logprobs["top_logprobs"][0]["h"], -0.25);
+}
+
+TEST(AnswerLogprobs, BytesOfACharacterAreNamedApart) {
+  CompletionRequest request;
+  request.prompts = {TextPrompt("x")};
+  request.logprobs = true;
+  request.top_logprobs = 4;
+  Answer answer = make_answer(request);
+  TokenOut token = byte_token('\xF0');
+  token.top_logprobs = {
+      {0xF0, -0.25F}, {0x9F, -0.5F}, {0xFF, -1.0F}, {'\\', -2.0F}};
+  answer.on(0, token);
+  answer.on(0, finished(FinishReason::kStop, 1));
+  const json body = json::parse(answer.take_output().body);
+  EXPECT_EQ(
+      body["choices"][0]["logprobs"]["top_logprobs"][0],
+      json(
+          {{"bytes:\\xf0", -0.25},
+           {"bytes:\\x9f", -0.5},
+           {"bytes:\\xff", -1.0},
+           {"\\", -2.0}}
+      )
+  );
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace afterglow {
 namespace {
 
@@ -22,6 +24,25 @@ std::size_t count_characters(std::string_view utf8) {
     count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
   }
   return count;
+}
+
+/// How completions name a token: its text or, where that is no UTF-8, as OpenAI
+/// does, "bytes:\xf0\x9f".
+std::string name_of(std::string_view piece) {
+  if (is_utf8(piece)) return std::string(piece);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string name = "bytes:";
+  for (const char c : piece) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7F && c != '\\') {
+      name += c;
+    } else {
+      name += "\\x";
+      name += kDigits[byte >> 4];
+      name += kDigits[byte & 15];
+    }
+  }
+  return name;
 }
 
 }  // namespace
@@ -61,9 +82,9 @@ json LogprobsWriter::chat_entry(Token token, float logprob) const {
 json LogprobsWriter::text_top(const TokenOut& token) const {
   json alternatives = json::object();
   for (const TokenLogprob& one : token.top_logprobs) {
-    const std::string text(tokenizer_.piece(one.token));
+    const std::string name = name_of(tokenizer_.piece(one.token));
     // Two tokens may look alike; the likelier one stands.
-    if (!alternatives.contains(text)) alternatives[text] = finite(one.logprob);
+    if (!alternatives.contains(name)) alternatives[name] = finite(one.logprob);
   }
   return alternatives;
 }
@@ -82,7 +103,7 @@ void LogprobsWriter::add(const TokenOut& token) {
     return;
   }
   const std::string_view piece = tokenizer_.piece(token.token);
-  pending_["tokens"].push_back(std::string(piece));
+  pending_["tokens"].push_back(name_of(piece));
   pending_["token_logprobs"].push_back(finite(token.logprob));
   pending_["text_offset"].push_back(text_offset_);
   if (top_) pending_["top_logprobs"].push_back(text_top(token));

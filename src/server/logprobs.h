@@ -10,7 +10,8 @@ namespace afterglow {
 
 /// Collects the logprobs of tokens in OpenAI's shape: for chat a list of
 /// {token, logprob, bytes, top_logprobs}; for completions parallel lists
-/// tokens, token_logprobs, top_logprobs and text_offset.
+/// tokens, token_logprobs, top_logprobs and text_offset, where tokens that are
+/// no UTF-8 are named "bytes:\xf0\x9f".
 /// Thread: one thread at a time.
 class LogprobsWriter {
  public:
