@@ -1,7 +1,10 @@
 #include "cli/serve_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "cli/flag_checks.h"
 #include "cli/refused_flags.h"
@@ -16,6 +19,13 @@ std::string check_template_variables(const std::string& text) {
     return "it must not replace 'messages' or 'tools'";
   }
   return {};
+}
+
+std::string check_token_limit(std::string text) {
+  static_assert(kNoTokenLimit == -1);
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const bool good = text == "-1" || whole_number(1, kMost)(text).empty();
+  return good ? "" : "must be a whole number from 1, or -1";
 }
 
 }  // namespace
@@ -35,9 +45,10 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
       .add_option(
           "--max-tokens",
           flags.requests.max_tokens,
-          "Most tokens of an answer, where a request does not say"
+          "Most tokens of an answer, where a request does not say (-1: until "
+          "the context is full)"
       )
-      ->check(whole_number(1))
+      ->check(CLI::Validator(check_token_limit, ""))
       ->capture_default_str();
   command
       .add_option(

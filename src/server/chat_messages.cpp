@@ -1,7 +1,10 @@
 #include "server/chat_messages.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "server/json_body.h"
 
@@ -10,6 +13,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 using Fault = std::optional<ApiError>;
+
+constexpr std::size_t kMostShown = 64;  // bytes of a role
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::array<std::string_view, 6> kRoles = {
+    "system", "developer", "user", "assistant", "tool", "function"};
 
 ApiError fault(
     const std::string& where,
@@ -62,7 +70,23 @@ Fault normalize_content(json& message, const std::string& where) {
   return fault(where, "must be a string, null or a list of parts");
 }
 
-/// Clients send arguments as JSON text; templates want the value.
+/// Clients send arguments as JSON text, some as "" or not at all where there
+/// are none; templates want the value.
+Fault normalize_arguments(json& function, const std::string& where) {
+  json& arguments = function["arguments"];
+  if (arguments.is_null()) arguments = json::object();
+  if (!arguments.is_string()) return std::nullopt;
+  const auto& text = arguments.get_ref<const std::string&>();
+  if (text.find_first_not_of(kBlanks) == std::string::npos) {
+    arguments = json::object();
+    return std::nullopt;
+  }
+  auto parsed = parse_json_body(text);
+  if (!parsed.ok()) return fault(where, "is not valid JSON");
+  arguments = std::move(*parsed);
+  return std::nullopt;
+}
+
 Fault normalize_tool_calls(json& message, const std::string& where) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end()) return std::nullopt;
@@ -79,32 +103,47 @@ Fault normalize_tool_calls(json& message, const std::string& where) {
     if (function == call.end() || !function->is_object()) {
       return fault(here + ".function", "must be an object");
     }
-    const auto arguments = function->find("arguments");
-    if (arguments == function->end() || !arguments->is_string()) continue;
-    auto parsed = parse_json_body(arguments->get_ref<const std::string&>());
-    if (!parsed.ok()) {
-      return fault(here + ".function.arguments", "is not valid JSON");
-    }
-    *arguments = std::move(*parsed);
+    const std::string place = here + ".function.arguments";
+    if (auto bad = normalize_arguments(*function, place)) return bad;
   }
+  return std::nullopt;
+}
+
+Fault normalize_role(
+    json& message, const json& mapping, const std::string& where
+) {
+  const auto member = message.find("role");
+  if (member == message.end()) return fault(where, "is missing");
+  if (!member->is_string()) return fault(where, "must be a string");
+  const auto& role = member->get_ref<const std::string&>();
+  if (role.empty()) return fault(where, "must not be empty");
+  const bool known =
+      std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end() ||
+      mapping.contains(role);
+  if (!known) {
+    return fault(
+        where,
+        "is \"" + role.substr(0, kMostShown) +
+            "\", but roles are \"system\", \"developer\", \"user\", "
+            "\"assistant\", \"tool\" and \"function\""
+    );
+  }
+  if (role == "developer") *member = "system";
   return std::nullopt;
 }
 
 }  // namespace
 
-Fault normalize_messages(json& messages) {
+Fault normalize_messages(json& messages, const json& role_mapping) {
   if (!messages.is_array()) return fault("messages", "must be a list");
   if (messages.empty()) return fault("messages", "must not be empty");
   for (std::size_t i = 0; i < messages.size(); ++i) {
     json& message = messages[i];
     const std::string here = "messages[" + std::to_string(i) + "]";
     if (!message.is_object()) return fault(here, "must be an object");
-    const auto role = message.find("role");
-    if (role == message.end() || !role->is_string() ||
-        role->get_ref<const std::string&>().empty()) {
-      return fault(here + ".role", "must be a string");
+    if (auto bad = normalize_role(message, role_mapping, here + ".role")) {
+      return bad;
     }
-    if (*role == "developer") *role = "system";
     if (auto bad = normalize_content(message, here + ".content")) return bad;
     if (auto bad = normalize_tool_calls(message, here + ".tool_calls")) {
       return bad;

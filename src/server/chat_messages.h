@@ -9,8 +9,13 @@ namespace afterglow {
 
 /// Checks OpenAI messages and brings them into the form chat templates take:
 /// content is text (parts joined, null as ""), arguments of tool calls are
-/// objects, the role "developer" is "system". Other members stay as they are
-/// for the template.
-std::optional<ApiError> normalize_messages(nlohmann::ordered_json& messages);
+/// objects ({} where they are empty or absent), the role "developer" is
+/// "system". Other members stay as they are for the template.
+/// role_mapping: an object whose members are roles, too; null: none.
+/// Errors: also roles that neither OpenAI nor the mapping has; a template would
+/// put them into the prompt as they are.
+std::optional<ApiError> normalize_messages(
+    nlohmann::ordered_json& messages, const nlohmann::ordered_json& role_mapping
+);
 
 }  // namespace afterglow

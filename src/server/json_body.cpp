@@ -11,9 +11,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Error bad_json(const std::string& what) {
-  return {Code::kInvalidArgument, "[http.json] " + what};
-}
+struct JsonFault {
+  std::string message;
+  std::string member;  // that is named twice; "": it is something else
+};
 
 /// Builds the value without recursion, and without the linear search for each
 /// new member that ordered_json's own operator[] makes.
@@ -23,6 +24,7 @@ class Builder : public nlohmann::json_sax<json> {
       : limits_(limits), root_(root) {}
 
   std::string problem;
+  std::string member;  // at fault, if it is one
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -42,6 +44,7 @@ class Builder : public nlohmann::json_sax<json> {
     Frame& frame = stack_.back();
     if (!count()) return false;
     if (!frame.names.insert(name).second) {
+      member = path() + name;
       return fail("member \"" + name + "\" appears twice in one object");
     }
     frame.key = std::move(name);
@@ -76,6 +79,22 @@ class Builder : public nlohmann::json_sax<json> {
   bool fail(std::string what) {
     problem = std::move(what);
     return false;
+  }
+
+  /// Of the innermost object, as "messages[0].", but "" for the outermost.
+  std::string path() const {
+    std::string path;
+    for (std::size_t i = 0; i + 1 < stack_.size(); ++i) {
+      const json& value = *stack_[i].value;
+      if (value.is_array()) {
+        path += "[" + std::to_string(value.size() - 1) + "]";
+      } else {
+        // The member whose value is open is the last.
+        const auto& object = value.get_ref<const json::object_t&>();
+        path += (path.empty() ? "" : ".") + object.back().first;
+      }
+    }
+    return path.empty() ? path : path + ".";
   }
 
   bool count() {
@@ -136,16 +155,26 @@ class Builder : public nlohmann::json_sax<json> {
   std::size_t values_ = 0;
 };
 
-}  // namespace
-
-Result<json> parse_json_body(std::string_view text, const JsonLimits& limits) {
-  if (text.empty()) return bad_json("the body is empty; send a JSON object");
+std::variant<json, JsonFault> parse_json_text(
+    std::string_view text, const JsonLimits& limits
+) {
+  if (text.empty()) return JsonFault{"the body is empty; send a JSON object"};
   json root;
   Builder builder(limits, root);
   if (!json::sax_parse(text.begin(), text.end(), &builder)) {
-    return bad_json(builder.problem);
+    return JsonFault{std::move(builder.problem), std::move(builder.member)};
   }
   return root;
+}
+
+}  // namespace
+
+Result<json> parse_json_body(std::string_view text, const JsonLimits& limits) {
+  auto parsed = parse_json_text(text, limits);
+  if (auto* fault = std::get_if<JsonFault>(&parsed)) {
+    return Error{Code::kInvalidArgument, "[http.json] " + fault->message};
+  }
+  return std::get<json>(std::move(parsed));
 }
 
 std::variant<nlohmann::ordered_json, ApiError> parse_json_object(
@@ -155,17 +184,18 @@ std::variant<nlohmann::ordered_json, ApiError> parse_json_object(
   if (optional && text.find_first_not_of(" \t\r\n") == text.npos) {
     return json::object();
   }
-  auto parsed = parse_json_body(text, limits);
-  if (!parsed.ok()) {
-    ApiError error = to_api_error(parsed.error());
-    error.code = "invalid_json";
-    return error;
+  auto parsed = parse_json_text(text, limits);
+  if (auto* fault = std::get_if<JsonFault>(&parsed)) {
+    return invalid_field(
+        std::move(fault->member), std::move(fault->message), "invalid_json"
+    );
   }
-  if (optional && parsed->is_null()) return json::object();
-  if (!parsed->is_object()) {
+  json& value = std::get<json>(parsed);
+  if (optional && value.is_null()) return json::object();
+  if (!value.is_object()) {
     return invalid_field("", "the body must be a JSON object", "invalid_json");
   }
-  return *std::move(parsed);
+  return std::move(value);
 }
 
 }  // namespace afterglow

@@ -85,6 +85,26 @@ TEST(JsonBody, OnlyOneThatIsOptionalMayBeLeftOut) {
   }
 }
 
+TEST(JsonBody, AMemberNamedTwiceIsNamedWithItsPlace) {
+  struct Case {
+    const char* text;
+    const char* param;
+  };
+  for (const Case& c : {
+           Case{R"({"a":1,"b":{},"a":2})", "a"},
+           Case{R"({"x":{"a":1,"b":2,"a":3}})", "x.a"},
+           Case{R"({"m":[{},{"y":0,"r":1,"r":2}]})", "m[1].r"},
+           Case{R"({"m":[[],[{"z":[{"r":1,"r":2}]}]]})", "m[1][0].z[0].r"},
+       }) {
+    const auto parsed = parse_json_object(c.text);
+    ASSERT_TRUE(std::holds_alternative<ApiError>(parsed)) << c.text;
+    EXPECT_EQ(std::get<ApiError>(parsed).param, c.param);
+    EXPECT_EQ(std::get<ApiError>(parsed).code, "invalid_json");
+  }
+  const auto other = parse_json_object("{\"a\":1,}");
+  EXPECT_EQ(std::get<ApiError>(other).param, "");
+}
+
 TEST(JsonBody, LimitsDepthExactly) {
   const JsonLimits limits{.depth = 8};
   EXPECT_TRUE(parse_json_body(nested(8), limits).ok());

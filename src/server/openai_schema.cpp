@@ -89,6 +89,10 @@ void read_sampling(
   read_penalty(
       fields, "repetition", 0, to.repetition_penalty, to.repetition_context_size
   );
+  const auto repeat = fields.number("repeat_penalty", 0, kInfinity);
+  if (repeat && fields.find("repetition_penalty") == nullptr) {
+    to.repetition_penalty = *repeat;
+  }
   read_penalty(
       fields,
       "presence",
@@ -126,16 +130,16 @@ void read_n(FieldReader& fields, CompletionRequest& request) {
 void read_stops(FieldReader& fields, CompletionRequest& request) {
   const json* stop = fields.find("stop");
   if (stop == nullptr) return;
+  // mlx_lm takes "" as none.
   if (stop->is_string()) {
-    // mlx_lm takes "" as none.
     if (*stop != "") request.stops.push_back(stop->get<std::string>());
   } else if (stop->is_array()) {
     for (const json& one : *stop) {
-      if (!one.is_string() || one == "") {
-        fields.fail("stop", "must hold strings that are not empty");
+      if (!one.is_string()) {
+        fields.fail("stop", "must hold strings only");
         return;
       }
-      request.stops.push_back(one.get<std::string>());
+      if (one != "") request.stops.push_back(one.get<std::string>());
     }
   } else {
     fields.fail("stop", "must be a string or a list of strings");
@@ -193,16 +197,27 @@ void read_cache(FieldReader& fields, CompletionRequest& request) {
   if (inner.error()) fields.fail(*inner.error());
 }
 
+/// The last name that is given counts: llama-server's, OpenAI's older, its
+/// newer one.
 void read_max_tokens(
     FieldReader& fields,
     const RequestDefaults& defaults,
     CompletionRequest& request
 ) {
-  const auto max_tokens = fields.integer("max_tokens", 1, kMaxInteger);
-  const auto newer = fields.integer("max_completion_tokens", 1, kMaxInteger);
-  request.max_tokens = newer        ? static_cast<std::size_t>(*newer)
-                       : max_tokens ? static_cast<std::size_t>(*max_tokens)
-                                    : defaults.max_tokens;
+  std::int64_t most = defaults.max_tokens;
+  for (const char* name :
+       {"n_predict", "max_tokens", "max_completion_tokens"}) {
+    const auto given = fields.integer(name, kNoTokenLimit, kMaxInteger);
+    if (given == 0) {
+      fields.fail(
+          name, "must be at least 1, or -1: as far as the context goes"
+      );
+    }
+    most = given.value_or(most);
+  }
+  request.max_tokens = most == kNoTokenLimit
+                           ? std::numeric_limits<std::size_t>::max()
+                           : static_cast<std::size_t>(most);
 }
 
 /// The same for both endpoints: `logprobs` as a switch, `top_logprobs` as a
@@ -240,6 +255,10 @@ void refuse_unserved(FieldReader& fields) {
   fields.refuse("adapters", later);
   fields.refuse("draft_model", later, "default_model");
   fields.refuse("num_draft_tokens", later);
+  fields.refuse("id_slot", "must be -1: there are no slots to choose from", -1);
+  fields.refuse(
+      "timings_per_token", "is not served: timings come with the end", false
+  );
   const json* format = fields.find("response_format");
   if (format != nullptr && *format != json({{"type", "text"}})) {
     fields.fail(
@@ -259,10 +278,15 @@ void refuse_unserved_chat(FieldReader& fields) {
        {"audio",
         "prediction",
         "reasoning_effort",
-        "service_tier",
         "verbosity",
         "web_search_options"}) {
     fields.refuse(name, later);
+  }
+  const json* tier = fields.find("service_tier");
+  if (tier != nullptr && *tier != "auto") {
+    fields.refuse(
+        "service_tier", "is served as \"auto\" and \"default\" only", "default"
+    );
   }
 }
 

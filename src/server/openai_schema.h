@@ -14,13 +14,16 @@
 
 namespace afterglow {
 
+/// Of max_tokens and its like: as far as the context goes.
+constexpr std::int64_t kNoTokenLimit = -1;
+
 /// What a request gets where it says nothing; from the command line.
 struct RequestDefaults {
   double temperature = 0;
   double top_p = 1;
   std::size_t top_k = 0;
   double min_p = 0;
-  std::size_t max_tokens = 512;
+  std::int64_t max_tokens = 512;  // kNoTokenLimit: as far as the context goes
   /// Of the chat template; a request's chat_template_kwargs come before them.
   std::string chat_template_args;  // empty, or an object as JSON
 };
@@ -48,7 +51,7 @@ struct CompletionRequest {
   std::size_t n = 1;               // choices for each
   SamplingParams sampling;
   std::vector<std::string> stops;
-  std::size_t max_tokens = 512;
+  std::size_t max_tokens = 512;  // the largest number there is: no limit
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <variant>
@@ -210,6 +211,81 @@ TEST(Schema, ContentBecomesText) {
   EXPECT_EQ(messages[5]["name"], "x");
 }
 
+TEST(Schema, RolesAreOpenAisAndThoseOfTheMapping) {
+  const auto request = good_chat(R"({"role_mapping":{"bot":"B: "},"messages":[
+    {"role":"system","content":"a"},{"role":"user","content":"b"},
+    {"role":"assistant","content":"c"},{"role":"tool","content":"d"},
+    {"role":"function","content":"e"},{"role":"bot","content":"f"}]})");
+  const json messages = json::parse(request.chat_prompt()->messages_json);
+  ASSERT_EQ(messages.size(), 6U);
+  EXPECT_EQ(messages[4]["role"], "function");
+  EXPECT_EQ(messages[5]["role"], "bot");
+}
+
+TEST(Schema, ArgumentsThatAreEmptyOrAbsentAreNone) {
+  for (const char* function :
+       {R"({"name":"f","arguments":""})",
+        R"({"name":"f","arguments":" \n"})",
+        R"({"name":"f","arguments":null})",
+        R"({"name":"f","arguments":"{}"})",
+        R"({"name":"f"})"}) {
+    const auto request = good_chat(
+        R"({"messages":[{"role":"assistant","tool_calls":[{"function":)" +
+        std::string(function) + "}]}]}"
+    );
+    const json messages = json::parse(request.chat_prompt()->messages_json);
+    EXPECT_EQ(
+        messages[0]["tool_calls"][0]["function"]["arguments"], json::object()
+    ) << function;
+  }
+}
+
+TEST(Schema, MinusOneIsAsFarAsTheContextGoes) {
+  constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+  for (const char* fields :
+       {R"("max_tokens":-1)",
+        R"("max_completion_tokens":-1)",
+        R"("n_predict":-1)",
+        R"("max_tokens":5,"max_completion_tokens":-1)"}) {
+    EXPECT_EQ(good_chat(chat_body(fields)).max_tokens, kAll) << fields;
+    EXPECT_EQ(good_text(text_body(fields)).max_tokens, kAll) << fields;
+  }
+  RequestDefaults defaults = kDefaults;
+  defaults.max_tokens = kNoTokenLimit;
+  const auto unsaid = parse_chat_request(chat_body(""), defaults);
+  EXPECT_EQ(std::get<CompletionRequest>(unsaid).max_tokens, kAll);
+}
+
+TEST(Schema, LlamaServersNamesMeanTheSame) {
+  const auto request = good_text(text_body(
+      R"("n_predict":7,"repeat_penalty":1.2,"id_slot":-1,
+         "timings_per_token":false)"
+  ));
+  EXPECT_EQ(request.max_tokens, 7U);
+  EXPECT_EQ(request.sampling.repetition_penalty, 1.2);
+  const auto both = good_text(text_body(
+      R"("n_predict":7,"max_tokens":8,"repeat_penalty":1.2,
+         "repetition_penalty":1.3)"
+  ));
+  EXPECT_EQ(both.max_tokens, 8U);
+  EXPECT_EQ(both.sampling.repetition_penalty, 1.3);
+}
+
+TEST(Schema, AnEmptyStopIsNone) {
+  EXPECT_TRUE(good_chat(chat_body(R"("stop":"")")).stops.empty());
+  EXPECT_TRUE(good_chat(chat_body(R"("stop":[])")).stops.empty());
+  EXPECT_TRUE(good_chat(chat_body(R"("stop":[""])")).stops.empty());
+  EXPECT_EQ(
+      good_chat(chat_body(R"("stop":["","a"])")).stops,
+      std::vector<std::string>{"a"}
+  );
+}
+
+TEST(Schema, TiersThatAskForNothingAreTaken) {
+  good_chat(chat_body(R"("service_tier":"auto")"));
+  good_chat(chat_body(R"("service_tier":"default")"));
+}
+
 TEST(Schema, BadFieldsOfBothEndpointsAreNamed) {
   const std::vector<Bad> table = {
       {R"("temperature":-0.1)", "temperature", "at least 0"},
@@ -222,8 +298,13 @@ TEST(Schema, BadFieldsOfBothEndpointsAreNamed) {
       {R"("top_k":18446744073709551615)", "top_k", "between 0"},
       {R"("min_p":2)", "min_p", "between 0 and 1"},
       {R"("max_tokens":0)", "max_tokens", "at least 1"},
-      {R"("max_tokens":-1)", "max_tokens", "at least 1"},
+      {R"("max_tokens":-2)", "max_tokens", "at least -1"},
       {R"("max_tokens":"5")", "max_tokens", "integer"},
+      {R"("n_predict":0)", "n_predict", "at least 1"},
+      {R"("n_predict":-2)", "n_predict", "at least -1"},
+      {R"("repeat_penalty":-1)", "repeat_penalty", "at least 0"},
+      {R"("id_slot":0)", "id_slot", "must be -1"},
+      {R"("timings_per_token":true)", "timings_per_token", "not served"},
       {R"("max_completion_tokens":0)", "max_completion_tokens", "at least 1"},
       {R"("repetition_penalty":-1)", "repetition_penalty", "at least 0"},
       {R"("repetition_context_size":-1)", "repetition_context_size", "0"},
@@ -244,7 +325,7 @@ TEST(Schema, BadFieldsOfBothEndpointsAreNamed) {
       {R"("seed":"1")", "seed", "integer"},
       {R"("stop":5)", "stop", "string"},
       {R"("stop":[1])", "stop", "strings"},
-      {R"("stop":["a",""])", "stop", "not empty"},
+      {R"("stop":["a",null])", "stop", "strings"},
       {R"("stream":"yes")", "stream", "true or false"},
       {R"("stream":1)", "stream", "true or false"},
       {R"("stream_options":{"include_usage":true})", "stream_options", "only"},
@@ -279,7 +360,6 @@ TEST(Schema, BadFieldsOfBothEndpointsAreNamed) {
        "response_format",
        "text"},
       {R"("unheard_of":1)", "unheard_of", "knows"},
-      {R"("n_predict":1)", "n_predict", "knows"},
   };
   for (const Bad& bad : table) {
     const std::string chat = chat_body(bad.fields);
@@ -311,6 +391,8 @@ TEST(Schema, BadChatFieldsAreNamed) {
       {R"("role_mapping":[])", "role_mapping", "object"},
       {R"("role_mapping":{"user":1})", "role_mapping", "text"},
       {R"("reasoning_effort":"low")", "reasoning_effort", "not served"},
+      {R"("service_tier":"priority")", "service_tier", "auto"},
+      {R"("service_tier":5)", "service_tier", "auto"},
       {R"("logprobs":5)", "logprobs", "true or false"},
       {R"("prompt":"x")", "prompt", "knows"},
       {R"("echo":true)", "echo", "knows"},
@@ -335,13 +417,24 @@ TEST(Schema, BadMessagesAreNamed) {
       {R"({"messages":"hi"})", "messages", "list"},
       {R"({"messages":[]})", "messages", "empty"},
       {R"({"messages":["hi"]})", "messages[0]", "object"},
-      {R"({"messages":[{"content":"x"}]})", "messages[0].role", "string"},
+      {R"({"messages":[{"content":"x"}]})", "messages[0].role", "missing"},
       {R"({"messages":[{"role":5,"content":"x"}]})",
        "messages[0].role",
        "string"},
       {R"({"messages":[{"role":"","content":"x"}]})",
        "messages[0].role",
-       "string"},
+       "not be empty"},
+      {R"({"messages":[{"role":"asistant","content":"x"}]})",
+       "messages[0].role",
+       "is \"asistant\""},
+      {R"({"messages":[{"role":"user","content":"x"},
+           {"role":"User","content":"x"}]})",
+       "messages[1].role",
+       "is \"User\""},
+      {R"({"role_mapping":{"bot":"B: "},
+           "messages":[{"role":"robot","content":"x"}]})",
+       "messages[0].role",
+       "is \"robot\""},
       {R"({"messages":[{"role":"user"}]})", "messages[0].content", "missing"},
       {R"({"messages":[{"role":"user","content":5}]})",
        "messages[0].content",

@@ -123,7 +123,9 @@ ChatPrompt read_chat_prompt(
     return prompt;
   }
   json messages = *given;
-  if (const auto fault = normalize_messages(messages)) {
+  const json* mapping = fields.find("role_mapping");
+  if (const auto fault =
+          normalize_messages(messages, mapping ? *mapping : json())) {
     fields.fail(*fault);
   } else {
     prompt.messages_json = messages.dump();

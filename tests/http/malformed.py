@@ -40,7 +40,7 @@ WRONG = {
         [{"role": "user", "content": "x"}, 7],
     ],
     "prompt": [{}, [], 3, True, [1.5], [True], [-1], [2**40], [{}], ["a", 5]],
-    "max_tokens": [0, -1, 1.5, "many", True, [], {}, 2**70, -(2**70)],
+    "max_tokens": [0, -2, 1.5, "many", True, [], {}, 2**70, -(2**70)],
     "temperature": [-1, "hot", True, [], {}, -1e300],
     "top_p": [1.5, -0.1, "x", False, [0.5]],
     "top_k": [-1, 1.5, "x", {}],

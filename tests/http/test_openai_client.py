@@ -167,6 +167,26 @@ def test_logprobs_of_completions(client):
     assert "".join(logprobs.tokens) == answer.choices[0].text
 
 
+def test_parts_of_characters_are_named_apart(client):
+    # The biased tokens are one byte each, and no character.
+    biased = client.completions.create(
+        model="any",
+        prompt="Once",
+        max_tokens=2,
+        logprobs=5,
+        temperature=0,
+        logit_bias={str(token): 100 for token in range(150, 154)},
+    )
+    logprobs = biased.choices[0].logprobs
+    for name, alternatives in zip(
+        logprobs.tokens, logprobs.top_logprobs, strict=True
+    ):
+        assert len(alternatives) == 5
+        assert name in alternatives
+        parts = [it for it in alternatives if it.startswith("bytes:\\x")]
+        assert len(parts) >= 4
+
+
 def test_a_seed_repeats_its_draws(client):
     def draw(seed):
         answer = ask(client, temperature=1.5, seed=seed)
@@ -200,6 +220,9 @@ def test_logit_bias_decides(client):
         ({"extra_body": {"adapters": "x"}}, "adapters"),
         ({"extra_body": {"no_such_field": 1}}, "no_such_field"),
         ({"messages": []}, "messages"),
+        ({"messages": [{"role": "asistant", "content": "x"}]},
+         "messages[0].role"),
+        ({"service_tier": "priority"}, "service_tier"),
         ({"messages": [{"role": "user", "content": [
             {"type": "image_url", "image_url": {"url": "data:,"}}]}]},
          "messages[0].content[0].type"),
@@ -210,6 +233,56 @@ def test_errors_name_the_field(client, options, param):
         ask(client, **options)
     assert refused.value.param == param
     assert refused.value.type == "invalid_request_error"
+
+
+def test_values_that_ask_for_nothing_are_taken(client):
+    taken = ask(
+        client,
+        max_tokens=2,
+        service_tier="auto",
+        stop=[""],
+        extra_body={
+            "id_slot": -1,
+            "timings_per_token": False,
+            "repeat_penalty": 1,
+        },
+    )
+    assert taken.usage.completion_tokens == 2
+    assert ask(client, max_tokens=2, service_tier="default", stop="")
+    named = client.completions.create(
+        model="any", prompt="Once", extra_body={"n_predict": 2}
+    )
+    assert named.usage.completion_tokens == 2
+
+
+def test_minus_one_is_as_far_as_the_context_goes(client):
+    # Of a prompt that nearly fills it.
+    prompt = [504] * 8180
+    filled = client.completions.create(
+        model="any", prompt=prompt, max_tokens=-1, logit_bias={"504": 100}
+    )
+    assert filled.usage.completion_tokens == 8192 - 8180
+    assert filled.choices[0].finish_reason == "length"
+
+
+def test_calls_without_arguments_are_taken(client):
+    called = {"id": "1", "type": "function", "function": {"name": "f"}}
+    texts = []
+    for arguments in ("", None, "{}"):
+        history = [
+            {"role": "user", "content": "Go on."},
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    called
+                    | {"function": {"name": "f", "arguments": arguments}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": "done"},
+        ]
+        answer = ask(client, messages=history, max_tokens=4, temperature=0)
+        texts.append(answer.choices[0].message.content)
+    assert texts[0] == texts[1] == texts[2]
 
 
 def test_a_prompt_beyond_the_context_is_refused(client):
@@ -405,7 +478,8 @@ def test_an_error_within_a_stream_is_raised():
         with pytest.raises(openai.APIError) as cut:
             for _ in stream:
                 pass
-        assert "shutting down" in cut.value.message
+        assert cut.value.message == "the server is shutting down"
+        assert cut.value.code == "stopping"
 
 
 def test_the_stream_helper_gathers_tool_calls():

@@ -22,7 +22,7 @@ from calls import call, good
 from serving import ROOT, Server
 
 # What is asked for must not take long.
-MOST = {"max_tokens": 2, "max_completion_tokens": 2, "n": 2}
+MOST = {"max_tokens": 2, "max_completion_tokens": 2, "n_predict": 2, "n": 2}
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -59,7 +59,7 @@ def bound(body):
     if not isinstance(body, dict):
         return
     for name, most in MOST.items():
-        if type(body.get(name)) is int and body[name] > most:
+        if type(body.get(name)) is int and not 0 <= body[name] <= most:
             body[name] = most
     for name in ("tokens", "prompt"):
         if isinstance(body.get(name), list):
