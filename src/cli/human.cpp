@@ -1,6 +1,7 @@
 #include "cli/human.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 
 namespace afterglow {
