@@ -35,6 +35,7 @@ constexpr auto kTick = 50ms;
 
 ApiOptions api_options(const ServeFlags& flags, bool keys_are_checked) {
   ApiOptions options;
+  options.responses = flags.http.responses;
   options.clients_by_key = keys_are_checked || flags.engine.cache_namespaces;
   options.defaults = flags.requests;
   options.defaults.temperature = flags.sampling.temperature;

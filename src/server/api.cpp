@@ -121,10 +121,13 @@ Api::Api(const EngineSlot& slot, ApiOptions options)
 
 std::unique_ptr<Exchange> Api::handle(HttpRequest request) {
   std::string allowed;
+  // The transport leaves the body out (RFC 9110, 9.3.2).
+  const std::string method = request.method == "HEAD" ? "GET" : request.method;
   for (const Route& route : kRoutes) {
     if (!route.matches(request.path)) continue;
-    if (route.method == request.method) return (this->*route.handle)(request);
+    if (route.method == method) return (this->*route.handle)(request);
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+    if (route.method == "GET") allowed += ", HEAD";
   }
   ApiError error;
   error.type = "invalid_request_error";
@@ -269,7 +272,12 @@ std::unique_ptr<Exchange> Api::metrics(const HttpRequest&) {
   head.content_type = kMetricsType;
   return respond(
       std::move(head),
-      metrics_text(view.engine->report(), prepare_workers_.jobs())
+      metrics_text(
+          view.engine->report(),
+          prepare_workers_.jobs(),
+          options_.responses ? options_.responses->counts()
+                             : std::map<unsigned, std::uint64_t>()
+      )
   );
 }
 

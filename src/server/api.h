@@ -12,6 +12,7 @@
 #include "server/exchange.h"
 #include "server/json_body.h"
 #include "server/openai_schema.h"
+#include "server/response_counts.h"
 #include "server/text_api.h"
 #include "server/workers.h"
 
@@ -25,6 +26,8 @@ struct ApiOptions {
   /// Whether the keys that clients show tell who they are. Else, since nobody
   /// looks at them, their addresses do.
   bool clients_by_key = false;
+  /// What GET /metrics tells of the server's answers; none: nothing.
+  std::shared_ptr<const ResponseCounts> responses;
 };
 
 /// The endpoints of docs/http-api.md: one table of routes, each a request to

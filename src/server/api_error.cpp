@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "server/log_value.h"
+
 namespace afterglow {
 namespace {
 
@@ -101,6 +103,15 @@ ApiError stopping_error() {
 std::string text_for_log(const ApiError& error) {
   return error.operation.empty() ? error.message
                                  : "[" + error.operation + "] " + error.message;
+}
+
+std::string fault_for_log(const ApiError& error) {
+  std::string text =
+      " code=" + log_value(error.code.empty() ? error.type : error.code);
+  if (!error.param.empty() && error.code != "unknown_field") {
+    text += " param=" + log_value(error.param);
+  }
+  return text;
 }
 
 std::string to_json(const ApiError& error) {

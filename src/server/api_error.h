@@ -36,6 +36,10 @@ ApiError stopping_error();
 /// The message with the operation in front, if there is one.
 std::string text_for_log(const ApiError& error);
 
+/// " code=... param=...": what the log tells of a request that failed. Nothing
+/// that its client wrote, so no unknown member's name.
+std::string fault_for_log(const ApiError& error);
+
 /// {"error": {message, type, param, code}}.
 std::string to_json(const ApiError& error);
 

@@ -85,7 +85,7 @@ TEST_F(ApiTest, UnknownPathsAndMethods) {
            Case{"GET", "/v1/models/", 404, ""},
            Case{"GET", kChat, 405, "POST"},
            Case{"DELETE", kChat, 405, "POST"},
-           Case{"POST", "/v1/models", 405, "GET"},
+           Case{"POST", "/v1/models", 405, "GET, HEAD"},
            Case{"PUT", "/v1/models/x", 405, "GET"},
            Case{"GET", "/v1/cache/flush", 405, "POST"},
        }) {
@@ -167,6 +167,19 @@ TEST_F(ApiTest, WhatTheClientAskedForReachesTheEngine) {
   EXPECT_EQ(request.top_logprobs, 2U);
   EXPECT_FALSE(request.cache_read);
   EXPECT_FALSE(request.cache_store);
+}
+
+TEST_F(ApiTest, WhatCanBeGotCanBeAskedForItsHead) {
+  ready();
+  for (const char* path : {"/health", "/v1/models", "/metrics", "/v1/cache"}) {
+    testing::TestClient client(server_->port());
+    ASSERT_TRUE(client.request("HEAD", path, "Connection: close\r\n"));
+    client.read_until("the end");
+    const std::string& all = client.unread();
+    EXPECT_TRUE(all.starts_with("HTTP/1.1 200 OK\r\n")) << path << all;
+    EXPECT_NE(all.find("\r\nDate: "), std::string::npos) << all;
+    EXPECT_EQ(all.find("\r\n\r\n"), all.size() - 4) << path << all;
+  }
 }
 
 TEST_F(ApiTest, TheEnginesRefusalsHaveTheirStatus) {

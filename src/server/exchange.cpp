@@ -20,6 +20,7 @@ Output error_output(const ApiError& error) {
   Output output;
   output.head.emplace();
   output.head->status = error.status;
+  output.head->fault = fault_for_log(error);
   if (const unsigned seconds = retry_after(error)) {
     output.head->headers.emplace_back("Retry-After", std::to_string(seconds));
   }

@@ -36,6 +36,8 @@ struct ResponseHead {
   unsigned status = 200;
   std::string content_type = "application/json";
   HeaderList headers;
+  /// What an error is, for the log: " code=... param=...".
+  std::string fault;
   /// True: the body comes in pieces and a client that reads too slowly is
   /// cut. False: head and whole body come in one Output.
   bool streaming = false;

@@ -447,14 +447,13 @@ class Generation : public Exchange {
 
   /// What is wrong with a request may quote it, and is its client's to know.
   void log(const ApiError& error) const {
-    const std::string& code = error.code.empty() ? error.type : error.code;
     const bool ours = error.status >= 500;
     spdlog::log(
         ours ? spdlog::level::warn : spdlog::level::info,
-        "request id={} finish=error status={} code={}{}",
+        "request id={} finish=error status={}{}{}",
         mailbox_->id(),
         error.status,
-        log_value(code),
+        fault_for_log(error),
         ours ? " error=" + log_value(text_for_log(error)) : ""
     );
   }

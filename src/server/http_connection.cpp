@@ -188,15 +188,19 @@ asio::awaitable<bool> HttpConnection::serve(IncomingRequest incoming) {
   auto exchange = make_answer(incoming);
   const bool open = co_await answer(std::move(exchange), incoming.wire);
   const unsigned status = wire_->begun() ? wire_->status() : 0;
-  const bool notable = method == "POST" || (status >= 400 && status < 500);
+  if (status != 0) shared_->responses->add(status);
+  const bool looks = method == "GET" || method == "HEAD" || method == "OPTIONS";
+  const bool notable = !looks || status >= 400;
   spdlog::log(
       notable ? spdlog::level::info : spdlog::level::debug,
-      "http client={} id={} method={} path={} status={} bytes={} ms={:.1f}{}{}",
+      "http client={} id={} method={} path={} status={}{} bytes={} "
+      "ms={:.1f}{}{}",
       link_->name(),
       request_id_.empty() ? "-" : request_id_,
       method.empty() ? "-" : method,
       path,
       status,
+      fault_,
       link_->written() - written,
       elapsed_ms(begin),
       incoming.refused,
@@ -213,6 +217,7 @@ asio::awaitable<bool> HttpConnection::answer(
   wire_.emplace(wire);
   out_.clear();
   request_id_.clear();
+  fault_.clear();
   probe_due_ = false;
   watching_ = true;
   asio::co_spawn(
@@ -312,8 +317,14 @@ void HttpConnection::wake_up() {
 
 void HttpConnection::on_wake() {
   if (exchange_ == nullptr || gone() || wire_->done()) return;
-  const Output output = exchange_->take();
-  if (output.head) request_id_ = request_id_of(*output.head);
+  Output output = exchange_->take();
+  if (output.head) {
+    request_id_ = request_id_of(*output.head);
+    fault_ = std::move(output.head->fault);
+    output.head->headers.emplace_back(
+        "Date", http_date(std::chrono::system_clock::now())
+    );
+  }
   if (shared_->draining) wire_->close_after();
   out_ += wire_->write(output);
   const std::size_t unsent = out_.size() + link_->unsent();

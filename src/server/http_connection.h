@@ -86,6 +86,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<WireWriter> wire_;
   std::string out_;         // to be written next
   std::string request_id_;  // that its head names
+  std::string fault_;       // what is wrong with the request, for the log
 };
 
 }  // namespace afterglow

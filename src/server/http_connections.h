@@ -13,6 +13,7 @@
 #include "server/byte_budget.h"
 #include "server/exchange.h"
 #include "server/http_limits.h"
+#include "server/response_counts.h"
 
 namespace afterglow {
 
@@ -22,15 +23,22 @@ class HttpConnection;
 /// that live. Thread: safe from any thread.
 class HttpConnections {
  public:
-  HttpConnections(HttpGate gate, HttpHandler handler, HttpLimits limits)
+  HttpConnections(
+      HttpGate gate,
+      HttpHandler handler,
+      HttpLimits limits,
+      std::shared_ptr<ResponseCounts> responses
+  )
       : gate(std::move(gate)),
         handler(std::move(handler)),
         limits(limits),
+        responses(std::move(responses)),
         bodies(limits.all_bodies_bytes) {}
 
   const HttpGate gate;
   const HttpHandler handler;
   const HttpLimits limits;
+  const std::shared_ptr<ResponseCounts> responses;
   ByteBudget bodies;
   std::atomic<bool> draining{false};
 

@@ -72,7 +72,10 @@ struct HttpServer::Impl {
         acceptor(asio::make_strand(context)),
         work(context.get_executor()),
         shared(std::make_shared<HttpConnections>(
-            std::move(gate), std::move(handler), options.limits
+            std::move(gate),
+            std::move(handler),
+            options.limits,
+            options.responses
         )),
         cert_file(options.ssl_cert_file),
         key_file(options.ssl_key_file) {}

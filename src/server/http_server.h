@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "server/exchange.h"
 #include "server/http_limits.h"
+#include "server/response_counts.h"
 
 namespace afterglow {
 
@@ -19,6 +20,9 @@ struct HttpOptions {
   std::string ssl_cert_file;  // both, for TLS, or neither
   std::string ssl_key_file;
   HttpLimits limits;
+  /// Where answers are counted; not null.
+  std::shared_ptr<ResponseCounts> responses =
+      std::make_shared<ResponseCounts>();
 };
 
 /// Serves HTTP/1.1 (RFC 9112), over TLS if wanted: keep-alive, pipelining,

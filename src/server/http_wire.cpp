@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
+#include <ctime>
 
 #include "base/check.h"
 
@@ -102,6 +104,52 @@ std::string WireWriter::write(const Output& output) {
   return text;
 }
 
+std::string http_date(std::chrono::system_clock::time_point time) {
+  static constexpr const char* kDays[] = {
+      "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr const char* kMonths[] = {
+      "Jan",
+      "Feb",
+      "Mar",
+      "Apr",
+      "May",
+      "Jun",
+      "Jul",
+      "Aug",
+      "Sep",
+      "Oct",
+      "Nov",
+      "Dec"};
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[48];
+  std::snprintf(
+      text,
+      sizeof text,
+      "%s, %02d %s %04d %02d:%02d:%02d GMT",
+      kDays[utc.tm_wday],
+      utc.tm_mday,
+      kMonths[utc.tm_mon],
+      utc.tm_year + 1900,
+      utc.tm_hour,
+      utc.tm_min,
+      utc.tm_sec
+  );
+  return text;
+}
+
+Target split_target(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const std::string_view after = target.substr(scheme.size());
+    const std::size_t end = std::min(after.find_first_of("/?"), after.size());
+    const std::string_view rest = after.substr(end);
+    return {after.substr(0, end), rest.empty() ? "/" : rest};
+  }
+  return {{}, target};
+}
+
 std::string_view reason_phrase(unsigned status) {
   switch (status) {
     case 200:
@@ -124,6 +172,8 @@ std::string_view reason_phrase(unsigned status) {
       return "Conflict";
     case 413:
       return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
     case 417:
       return "Expectation Failed";
     case 429:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -53,8 +54,19 @@ class WireWriter {
   unsigned status_ = 0;
 };
 
+/// "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7).
+std::string http_date(std::chrono::system_clock::time_point time);
+
 /// "Not Found" for 404.
 std::string_view reason_phrase(unsigned status);
+
+/// A target in absolute form, http://host/path?query, in two; of another, the
+/// host is empty and the rest all (RFC 9112, 3.2).
+struct Target {
+  std::string_view host;
+  std::string_view rest;
+};
+Target split_target(std::string_view target);
 
 /// A request target's path with %XX decoded and the query cut off.
 std::string decode_path(std::string_view target);

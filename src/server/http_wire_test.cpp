@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <utility>
+
 namespace afterglow {
 namespace {
 
@@ -22,6 +28,27 @@ TEST(HttpWire, AWholeBodyHasItsLength) {
       "Connection: keep-alive\r\n\r\n{}"
   );
   EXPECT_TRUE(wire.done());
+}
+
+TEST(HttpWire, DatesAreAsHttpWritesThem) {
+  const auto at = [](std::time_t seconds) {
+    return http_date(std::chrono::system_clock::from_time_t(seconds));
+  };
+  EXPECT_EQ(at(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(at(1709164800), "Thu, 29 Feb 2024 00:00:00 GMT");
+}
+
+TEST(HttpWire, ATargetMayNameItsHost) {
+  const auto parts = [](std::string_view target) {
+    const Target split = split_target(target);
+    return std::pair(std::string(split.host), std::string(split.rest));
+  };
+  using Parts = std::pair<std::string, std::string>;
+  EXPECT_EQ(parts("/a?b=http://c"), Parts("", "/a?b=http://c"));
+  EXPECT_EQ(parts("http://h:1/a?b"), Parts("h:1", "/a?b"));
+  EXPECT_EQ(parts("https://h"), Parts("h", "/"));
+  EXPECT_EQ(parts("http://h?q"), Parts("h", "?q"));
+  EXPECT_EQ(parts("*"), Parts("", "*"));
 }
 
 TEST(HttpWire, AStreamIsChunked) {

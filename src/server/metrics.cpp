@@ -244,8 +244,16 @@ void add_reads(Families& to, const StoreStats& s) {
 
 }  // namespace
 
-std::string metrics_text(const EngineReport& report, std::size_t preparing) {
+std::string metrics_text(
+    const EngineReport& report,
+    std::size_t preparing,
+    const std::map<unsigned, std::uint64_t>& responses
+) {
   Families families;
+  families.counter("http_responses_total", "Answers by their status");
+  for (const auto& [status, count] : responses) {
+    families.add(count, {{"status", std::to_string(status)}});
+  }
   add_requests(families, report, preparing);
   add_prompts(families, report);
   add_tiers(families, report);

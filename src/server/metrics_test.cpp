@@ -59,10 +59,11 @@ TEST(Metrics, EveryCountHasItsPlace) {
   report.store->restore_seconds = 2.5;
   report.store->capped_blocks = 26;
   report.store->manifest_bytes = 27;
-  const auto samples = parse(metrics_text(report, 3));
+  const auto samples = parse(metrics_text(report, 3, {{200, 28}, {429, 29}}));
   const std::map<std::string, double> expected = {
       {"afterglow_requests_running", 1},
       {"afterglow_requests_queued", 2},
+      {R"(afterglow_http_responses_total{status="429"})", 29},
       {"afterglow_requests_preparing", 3},
       {R"(afterglow_queue_seconds_bucket{le="0.005"})", 1},
       {R"(afterglow_queue_seconds_bucket{le="5"})", 1},
@@ -112,7 +113,7 @@ TEST(Metrics, EveryCountHasItsPlace) {
 }
 
 TEST(Metrics, WithoutADiskNothingIsSaidOfIt) {
-  const std::string text = metrics_text({}, 0);
+  const std::string text = metrics_text({}, 0, {});
   EXPECT_EQ(text.find("disk\",reason"), std::string::npos);
   EXPECT_EQ(text.find("afterglow_store_"), std::string::npos);
 }

@@ -47,9 +47,23 @@ RequestReader::State RequestReader::read(boost::beast::flat_buffer& buffer) {
   return state_;
 }
 
+// One may come before a request (RFC 9112, 2.2). False: more bytes are needed.
+bool RequestReader::skip_empty_line(boost::beast::flat_buffer& buffer) {
+  const auto data = buffer.data();
+  const std::string_view bytes(
+      static_cast<const char*>(data.data()), data.size()
+  );
+  if (head_bytes_ == 0 && (bytes == "\r" || bytes.empty())) return false;
+  if (head_bytes_ == 0 && bytes.starts_with("\r\n")) {
+    buffer.consume(2);
+    head_bytes_ = 2;
+  }
+  return buffer.size() > 0;
+}
+
 RequestReader::State RequestReader::read_head(boost::beast::flat_buffer& buffer
 ) {
-  if (buffer.size() == 0) return State::kHead;
+  if (!skip_empty_line(buffer)) return State::kHead;
   error_code ec;
   const std::size_t used = parser_.put(buffer.data(), ec);
   buffer.consume(used);
@@ -63,11 +77,12 @@ RequestReader::State RequestReader::read_head(boost::beast::flat_buffer& buffer
   if (more) return State::kHead;
 
   const auto& message = parser_.get();
-  const std::string_view target = view(message.target());
+  const Target target = split_target(view(message.target()));
   request_.method = view(message.method_string());
-  request_.path = decode_path(target);
-  request_.query = decode_query(target);
-  request_.host = view(message[http::field::host]);
+  request_.path = decode_path(target.rest);
+  request_.query = decode_query(target.rest);
+  request_.host =
+      target.host.empty() ? view(message[http::field::host]) : target.host;
   request_.origin = view(message[http::field::origin]);
   request_.authorization = view(message[http::field::authorization]);
   request_.x_api_key = view(message["x-api-key"]);
@@ -105,6 +120,14 @@ RequestReader::State RequestReader::begin_body() {
   if (message.count(http::field::expect) > 0 && message.version() >= 11 &&
       !expects_continue_) {
     return fail(417, "the server meets no such expectation");
+  }
+  const std::string_view coding = view(message[http::field::content_encoding]);
+  if (!coding.empty() && !iequals(coding, "identity")) {
+    return fail(
+        415,
+        "a body must come as it is, not in the encoding '" +
+            std::string(coding) + "'"
+    );
   }
   const auto length = parser_.content_length();
   if (length && *length > limits_.body_bytes) {

@@ -48,6 +48,7 @@ class RequestReader {
   using Parser =
       boost::beast::http::request_parser<boost::beast::http::string_body>;
 
+  bool skip_empty_line(boost::beast::flat_buffer& buffer);
   State read_head(boost::beast::flat_buffer& buffer);
   State begin_body();
   State read_body(boost::beast::flat_buffer& buffer);

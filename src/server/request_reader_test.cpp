@@ -83,6 +83,17 @@ TEST(RequestReader, ReadsHeadThenBody) {
   EXPECT_EQ(buffer.size(), 9U);  // the next request's
 }
 
+TEST(RequestReader, ATargetsHostGoesBeforeTheHeaders) {
+  const HttpLimits limits;
+  const std::string text =
+      "\r\nGET http://h:1/a?b=c" + kHost + "Content-Encoding: gzip\r\n\r\n";
+  const Read read = read_all(text, limits, text.size());
+  EXPECT_EQ(read.state, State::kDone);
+  EXPECT_EQ(read.request.host, "h:1");
+  EXPECT_EQ(read.request.path, "/a");
+  EXPECT_EQ(read.request.query.at(0).second, "c");
+}
+
 TEST(RequestReader, HowTheBytesAreCutDoesNotMatter) {
   HttpLimits limits;
   limits.header_bytes = 4096;
@@ -100,6 +111,9 @@ TEST(RequestReader, HowTheBytesAreCutDoesNotMatter) {
           std::string(1024, 'x') + "\r\n0\r\n\r\n",
       "GET / HTTP/1.1\r\n\r\n",
       "nonsense\r\n\r\n",
+      "\r\nGET /" + kHost + "\r\nrest",
+      "\r\n\r\nGET /" + kHost + "\r\n",
+      "\rGET /" + kHost + "\r\n",
   };
   for (const std::string& text : texts) {
     const Read whole = read_all(text, limits, text.size());
@@ -150,6 +164,9 @@ TEST(RequestReader, FaultsHaveTheirStatus) {
       {"POST /" + kHost + chunked + "\r\nffffffffffffffff\r\n", 413},
       {"POST /" + kHost + chunked + "\r\n11111111111111111\r\n", 400},
       {"POST /" + kHost + "Expect: magic\r\nContent-Length: 1\r\n\r\nx", 417},
+      {"POST /" + kHost +
+           "Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx",
+       415},
       {"GET /" + std::string(5000, 'a') + kHost + "\r\n", 431},
       {"GET /" + kHost + "A: " + std::string(5000, 'a') + "\r\n\r\n", 431},
       {"GET /" + kHost + repeated("a: b\r\n", 800) + "\r\n", 431},
