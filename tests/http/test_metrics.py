@@ -33,7 +33,7 @@ def samples(server):
     for family in text_string_to_metric_families(text):
         assert family.name.startswith("afterglow_")
         assert family.documentation
-        assert family.type in ("counter", "gauge", "summary")
+        assert family.type in ("counter", "gauge", "histogram", "summary")
         for sample in family.samples:
             key = (sample.name.removeprefix("afterglow_"),)
             key += tuple(sorted(sample.labels.values()))
@@ -83,6 +83,27 @@ def test_requests_are_counted_by_their_end(busy):
     assert metrics["requests_total", "error"] == 0
     assert metrics["requests_running",] == 0
     assert metrics["requests_queued",] == 0
+    assert metrics["requests_preparing",] == 0
+    assert metrics["http_responses_total", "400"] == 1
+    assert metrics["http_responses_total", "200"] >= len(answers)
+
+
+def test_waits_are_counted_from_the_arrival(busy):
+    server, answers = busy
+    metrics = samples(server)
+    timings = [answer["timings"] for answer in answers]
+    for name, members in (
+        ("queue_seconds", ["queue_ms"]),
+        ("time_to_first_token_seconds", ["queue_ms", "restore_ms", "prompt_ms"]),
+    ):
+        assert metrics[f"{name}_count",] == len(answers)
+        expected = sum(timing[part] for timing in timings for part in members)
+        assert metrics[f"{name}_sum",] == pytest.approx(expected / 1000, 0.01)
+    assert metrics["request_seconds_count",] == len(answers)
+    assert (
+        metrics["request_seconds_sum",]
+        >= metrics["time_to_first_token_seconds_sum",]
+    )
 
 
 def test_restores_cost_less_than_they_save(busy):
