@@ -24,6 +24,12 @@ IdSet covered_by(const std::vector<EntryRecord>& entries) {
   return blocks;
 }
 
+Error just_gone(const EntryRecord& entry) {
+  return {
+      Code::kNotFound,
+      "[cache.pin] entry " + short_entry_name(entry) + " has just gone"};
+}
+
 std::size_t count_missing(const IdSet& blocks, const IdSet& from) {
   std::size_t missing = 0;
   for (const BlockId& id : blocks) {
@@ -98,11 +104,14 @@ Result<Removed> CacheAccess::remove(
         "[cache.remove] a running request uses entry " +
             short_entry_name(*entry) + "; try again when it has ended"};
   }
-  settle();
+  bool settled = settle();
   if (store_ != nullptr) {
     if (Status forgotten = store_->forget(*entry); !forgotten.ok()) {
       return forgotten.error();
     }
+  }
+  if (!settled) {
+    return in_memory_only("remove", *entry, "is removed", "");
   }
   IdSet others = covered_by(cache_.entries(entry->root));
   return Removed{1, count_missing(covered_by({*entry}), others)};
@@ -118,13 +127,25 @@ Result<EntryRecord> CacheAccess::set_pinned(
   if (!cache_.set_pinned(
           entry->path.back(), entry->length, pinned, entry->root
       )) {
-    return Error{
-        Code::kNotFound,
-        "[cache.pin] entry " + short_entry_name(*entry) + " has just gone"};
+    return just_gone(*entry);
   }
-  settle();
-  entry->pinned = pinned;
-  return entry;
+  bool settled = settle();
+  std::optional<EntryRecord> kept = find_again(*entry, pinned);
+  if (!kept) {
+    return just_gone(*entry);
+  }
+  std::size_t missing = pinned ? count_not_durable(*kept) : 0;
+  if (!settled || missing > 0) {
+    std::string what;
+    if (missing > 0) {
+      what = "; " + std::to_string(missing) + " of its " +
+             std::to_string(kept->path.size()) + " blocks are not on disk";
+    }
+    return in_memory_only(
+        "pin", *kept, pinned ? "is pinned" : "is unpinned", what
+    );
+  }
+  return *std::move(kept);
 }
 
 Result<EntryRecord> CacheAccess::find(
@@ -150,11 +171,60 @@ Result<EntryRecord> CacheAccess::find(
   return *std::move(found);
 }
 
-// Brings a decision to the disk, so that it outlives the process.
-void CacheAccess::settle() {
-  if (store_ != nullptr) {
-    (void)store_->flush(steady_clock::now() + kSettleTime, std::nullopt);
+bool CacheAccess::settle() {
+  if (store_ == nullptr) {
+    return true;
   }
+  return store_->flush(steady_clock::now() + kSettleTime, std::nullopt).saved;
+}
+
+std::optional<EntryRecord> CacheAccess::find_again(
+    const EntryRecord& entry, bool pinned
+) const {
+  std::optional<EntryRecord> found;
+  for (EntryRecord& other : cache_.entries(entry.root)) {
+    bool alike = other.pinned == pinned && other.length == entry.length &&
+                 std::equal(
+                     entry.path.begin(),
+                     entry.path.end() - 1,
+                     other.path.begin(),
+                     other.path.end() - 1
+                 );
+    if (!alike) {
+      continue;
+    }
+    if (other.path == entry.path) {
+      return std::move(other);
+    }
+    found = std::move(other);
+  }
+  return found;
+}
+
+std::size_t CacheAccess::count_not_durable(const EntryRecord& entry) const {
+  if (store_ == nullptr) {
+    return 0;
+  }
+  auto missing = std::count_if(
+      entry.path.begin(),
+      entry.path.end(),
+      [&](const BlockId& id) { return !cache_.is_durable(id); }
+  );
+  return static_cast<std::size_t>(missing);
+}
+
+Error CacheAccess::in_memory_only(
+    const std::string& operation,
+    const EntryRecord& entry,
+    const std::string& what,
+    const std::string& details
+) const {
+  StoreStats stats = store_->stats();
+  std::string why = stats.writing ? "" : ": " + stats.last_error;
+  return {
+      Code::kUnavailable,
+      "[cache." + operation + "] entry " + short_entry_name(entry) + " " +
+          what + ", but so far in memory only" + details + why + "; try again"};
 }
 
 }  // namespace afterglow

@@ -35,7 +35,9 @@ class CacheAccess {
       std::function<BlockId(const std::string&)> root_of
   );
 
-  /// As the functions of Engine.
+  /// As the functions of Engine. What was decided holds in memory at once;
+  /// kUnavailable when it has not reached the disk, with all blocks of an entry
+  /// that is pinned, within 5 seconds.
   std::vector<ListedEntry> entries(const std::string& cache_namespace) const;
   FlushReport flush(
       std::chrono::steady_clock::time_point deadline,
@@ -54,7 +56,20 @@ class CacheAccess {
   Result<EntryRecord> find(
       const std::string& cache_namespace, const EntryName& name
   ) const;
-  void settle();
+  /// Brings a decision to the disk, so that it outlives the process; false
+  /// when it is not there in time.
+  bool settle();
+  /// The entry as it is now: a longer block may have taken its last's place.
+  std::optional<EntryRecord> find_again(const EntryRecord& entry, bool pinned)
+      const;
+  std::size_t count_not_durable(const EntryRecord& entry) const;
+  /// Why a decision is not on disk. Requires: there is a store.
+  Error in_memory_only(
+      const std::string& operation,
+      const EntryRecord& entry,
+      const std::string& what,
+      const std::string& details
+  ) const;
 
   PromptCache& cache_;
   Store* store_;

@@ -14,7 +14,7 @@ struct PromptCache::Impl {
   explicit Impl(kv::Core::Options options) : core(std::move(options)) {}
 
   mutable std::mutex mutex;
-  std::condition_variable sealed;   // a block became dirty, or wake
+  std::condition_variable sealed;   // a block became dirty or was used, or wake
   std::condition_variable cleaned;  // a block ceased to be dirty
   kv::Core core;
   bool woken = false;
@@ -27,10 +27,13 @@ struct PromptCache::Impl {
         : impl_(impl),
           lock_(impl.mutex),
           pushed_(impl.core.dirty().pushed()),
+          noted_(impl.core.uses_noted()),
           removed_(impl.core.dirty().removed()) {}
     ~Lock() {
       const kv::DirtyQueue& dirty = impl_.core.dirty();
-      bool sealed = dirty.pushed() != pushed_;
+      bool noted = impl_.core.uses_noted() != noted_;
+      bool sealed = dirty.pushed() != pushed_ || noted;
+      impl_.woken = impl_.woken || noted;
       bool cleaned = dirty.removed() != removed_;
       std::vector<PagePtr> garbage =
           std::exchange(impl_.core.tree().garbage(), {});
@@ -49,6 +52,7 @@ struct PromptCache::Impl {
     Impl& impl_;
     std::unique_lock<std::mutex> lock_;
     std::uint64_t pushed_;
+    std::uint64_t noted_;
     std::uint64_t removed_;
   };
 };

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "kv/dirty_queue.h"
@@ -29,6 +31,8 @@ class Core {
   };
   /// Pages that may wait to be written, whatever the RAM budget.
   static constexpr std::size_t kWriteBehindPages = 32;
+  /// How long a use is no reason to try a failed write again.
+  static constexpr std::chrono::minutes kRetryAfter{1};
   /// Bounds what is remembered without a place in the tree.
   static constexpr std::size_t kMaxOrphans = 16384;
   static constexpr std::size_t kMaxWaitingEntries = 65536;
@@ -62,6 +66,13 @@ class Core {
   void set_write_failed(const BlockId& id);
   bool requeue(const BlockId& id);
   std::vector<BlockId> take_superseded() { return gone_.take(); }
+
+  // What is used is to be on disk (core_renewal.cpp).
+
+  std::vector<BlockId> take_used();
+  void renew(const BlockId& id);
+  /// How often a block was noted for take_used.
+  std::uint64_t uses_noted() const { return uses_noted_; }
 
   // What the disk has (core_disk.cpp).
 
@@ -126,6 +137,11 @@ class Core {
   void supersede_tails(Node& node);
   void supersede(Node& tail, Node& by);
   void add_superseded(DiskBlock disk, Node& by, bool written);
+  /// A sequence runs through the block, or it was pinned: what others removed
+  /// from the disk is queued again, what is believed durable noted to be
+  /// looked for.
+  void want_on_disk(Node& node, bool after_failure);
+  void queue(Node& node);
   void became_durable(Node& node);
   void mark_clean(Node& node);
   void add_disk(DiskBlock disk);
@@ -172,6 +188,8 @@ class Core {
   std::size_t superseded_written_ = 0;
   GoneFiles gone_;
   std::vector<DiskBlock> again_;  // superseded by a block that was lost
+  std::unordered_set<BlockId, BlockIdHash> used_;  // not yet looked for
+  std::uint64_t uses_noted_ = 0;
   std::int64_t last_now_ns_ = 0;
   std::uint64_t largest_file_ = 0;
   CacheStats counts_;  // the counters that only grow

@@ -47,6 +47,7 @@ bool Core::set_durable(const BlockId& id, std::uint64_t file_bytes) {
 
 void Core::set_write_failed(const BlockId& id) {
   if (Node* node = tree_.find(id)) {
+    node->retry_at = options_.clock.steady() + kRetryAfter;
     mark_clean(*node);
     tidy();
   } else if (auto it = superseded_.find(id);
@@ -60,13 +61,17 @@ bool Core::requeue(const BlockId& id) {
   if (!node || !node->page || !options_.with_disk) {
     return false;
   }
-  dirty_.push(*node, options_.clock.steady());
-  tree_.change(*node, [&] {
-    node->durable = false;
-    node->file_bytes = 0;
-    node->writing = Writing::kQueued;
-  });
+  queue(*node);
   return true;
+}
+
+void Core::queue(Node& node) {
+  dirty_.push(node, options_.clock.steady());
+  tree_.change(node, [&] {
+    node.durable = false;
+    node.file_bytes = 0;
+    node.writing = Writing::kQueued;
+  });
 }
 
 void Core::became_durable(Node& node) {

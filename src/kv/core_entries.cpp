@@ -104,6 +104,9 @@ bool Core::set_pinned(
   }
   entry->pin_time_ns = std::max(entry->pin_time_ns, now_ns());
   pin(*entry, pinned);
+  for (Node* at = entry->node; pinned && !at->root; at = at->parent) {
+    want_on_disk(*at, true);
+  }
   entries_.touch(entry, now_ns());
   tidy();
   return true;

@@ -188,10 +188,12 @@ Node* Core::place(const BlockPtr& block, const PagePtr& page, Node* parent) {
     if (!known->page) {
       tree_.change(*known, [&] { known->page = page; });
     }
+    want_on_disk(*known, false);
     return known;
   }
   if (!block->full()) {
     if (Node* longer = Tree::extension(*parent, block->tokens)) {
+      want_on_disk(*longer, false);
       return longer;
     }
   }
@@ -214,6 +216,9 @@ Node* Core::place(const BlockPtr& block, const PagePtr& page, Node* parent) {
     }
   });
   welcome(*node);
+  if (orphan) {
+    want_on_disk(*node, false);
+  }
   return node;
 }
 
@@ -242,6 +247,12 @@ void Core::finish(TrailState& trail) {
     entries_.keep_half(trail.assistant);
   }
   entries_.release(trail);
+  // Its files may have gone while it ran.
+  for (const NodePtr& node : trail.nodes) {
+    if (node->attached) {
+      want_on_disk(*node, false);
+    }
+  }
   release(trail.nodes);
   trail.nodes.clear();
 }

@@ -54,6 +54,8 @@ struct Node : std::enable_shared_from_this<Node> {
   Cover ram;     // by the part of entries that is to stay in RAM
   Cover pinned;  // by pinned entries
 
+  /// After a failed write: until when a use is no reason to try again.
+  std::chrono::steady_clock::time_point retry_at{};
   std::uint64_t ticket = 0;     // of its sealing, while not clean
   std::uint64_t queue_key = 0;  // its place in the queue, while queued
   std::uint64_t loose_key = 0;  // its place among the loose, 0: none

@@ -201,6 +201,16 @@ void PromptCache::set_write_failed(const BlockId& id) {
   impl_->core.set_write_failed(id);
 }
 
+std::vector<BlockId> PromptCache::take_used() {
+  Impl::Lock lock(*impl_);
+  return impl_->core.take_used();
+}
+
+void PromptCache::renew(const BlockId& id) {
+  Impl::Lock lock(*impl_);
+  impl_->core.renew(id);
+}
+
 bool PromptCache::requeue(const BlockId& id) {
   Impl::Lock lock(*impl_);
   return impl_->core.requeue(id);

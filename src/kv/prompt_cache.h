@@ -219,7 +219,8 @@ class PromptCache {
       std::chrono::steady_clock::time_point deadline,
       std::chrono::milliseconds tail_delay
   );
-  /// Wakes a waiting take_dirty, or the next one that would wait.
+  /// Wakes a waiting take_dirty, or the next one that would wait, as does
+  /// what is new for take_used.
   void wake();
   /// Stands for all blocks sealed so far; see wait_clean.
   std::uint64_t dirty_ticket() const;
@@ -245,6 +246,13 @@ class PromptCache {
   /// has forgotten them and the caller unlinks them. Children come before
   /// parents, each is named once.
   std::vector<BlockId> take_superseded();
+  /// Blocks that are believed durable and that sequences ran through, or that
+  /// were pinned, since the last call. Whether their files are still there is
+  /// for the caller to look.
+  std::vector<BlockId> take_used();
+  /// The file of a used block is gone: hands the block out again or, without
+  /// a page in RAM, forgets it as forget_disk does.
+  void renew(const BlockId& id);
   /// Hands the block out again (its file or its parent's vanished).
   /// False when its page is no longer in RAM.
   bool requeue(const BlockId& id);
@@ -259,7 +267,8 @@ class PromptCache {
   /// use: the one already in RAM, if any.
   PagePtr attach_page(const BlockId& id, PagePtr page);
   /// The block's file is gone (evicted by someone, corrupt, cleared). Without
-  /// a page in RAM the block and all below it are forgotten.
+  /// a page in RAM the block and all below it are forgotten; with one it is
+  /// written again once a sequence runs through it or it is pinned.
   void forget_disk(const BlockId& id);
   /// Whether the block is known and its file is believed durable.
   bool is_durable(const BlockId& id) const;
@@ -294,9 +303,10 @@ class PromptCache {
       const;
   CacheStats stats() const;
   /// Pins the entry of that length, making it where the blocks are known, or
-  /// unpins it. Counts as a use; of several processes' decisions the latest
-  /// wins, whoever used the entry since. False when there is no such block
-  /// (below root) or entry.
+  /// unpins it. What the disk lacks of a pinned one is handed out again.
+  /// Counts as a use; of several processes' decisions the latest wins, whoever
+  /// used the entry since. False when there is no such block (below root) or
+  /// entry.
   bool set_pinned(
       const BlockId& last_block,
       std::size_t length,

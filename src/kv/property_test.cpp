@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "kv/cache_fixture.h"
 
@@ -56,6 +57,7 @@ TokenList prompt_from(const Model& model, std::mt19937& random, Token seed) {
 /// What a store would have: files by name, in no useful order.
 struct Disk {
   std::map<BlockId, BlockPtr> files;
+  std::set<BlockId> lost;  // others removed them
   std::vector<EntryRecord> manifest;
   bool failed = false;  // some block could not be written
 
@@ -68,6 +70,7 @@ struct Disk {
         failed = true;
       } else {
         files[dirty.block->id] = dirty.block;
+        lost.erase(dirty.block->id);
         f.cache.set_durable(dirty.block->id, F::kPageBytes);
       }
     }
@@ -80,7 +83,7 @@ struct Disk {
       for (const auto& [other, block] : files) {
         ASSERT_NE(block->parent, id) << "a parent went before its child";
       }
-      ASSERT_EQ(files.erase(id), 1u);
+      ASSERT_TRUE(files.erase(id) == 1 || lost.erase(id) == 1);
     }
   }
 
@@ -107,6 +110,35 @@ struct Disk {
       best = std::max(best, agreement(all, prompt));
     }
     return best;
+  }
+
+  /// Somebody else removes files, children before parents.
+  void lose(std::mt19937& random) {
+    for (std::size_t n = random() % (files.size() + 1); n > 0; --n) {
+      auto leaf = std::find_if(files.begin(), files.end(), [&](auto& file) {
+        return std::none_of(files.begin(), files.end(), [&](auto& other) {
+          return other.second->parent == file.first;
+        });
+      });
+      lost.insert(leaf->first);
+      files.erase(leaf);
+    }
+  }
+  /// What a store does about used blocks.
+  void look(CacheFixture& f) const {
+    for (const BlockId& id : f.cache.take_used()) {
+      if (f.cache.is_durable(id) && !files.contains(id)) {
+        f.cache.renew(id);
+      }
+    }
+  }
+  /// What a store does about all it believes durable.
+  void notice(CacheFixture& f) const {
+    for (const BlockId& id : f.cache.durable_blocks()) {
+      if (!files.contains(id)) {
+        f.cache.forget_disk(id);
+      }
+    }
   }
 
   void restart(CacheFixture& f, std::mt19937& random) const {
@@ -282,6 +314,29 @@ TEST_P(Property, AgreesWithPlainTokenVectors) {
             } else {
               ASSERT_EQ(f->found(prompt), disk.longest(prompt));
             }
+            f->cache.verify();
+          }
+          break;
+        case 7:
+          if (c.with_disk && random() % 3 == 0) {
+            held.clear();
+            ASSERT_NO_FATAL_FAILURE(disk.write(*f, random, false));
+            unpin_all(*f);
+            model.pinned.clear();
+            model.removed = true;
+            bool noticed = random() % 2;
+            disk.lose(random);
+            if (noticed) {
+              disk.notice(*f);
+            }
+            f->run(prompt);
+            model.inserted.push_back(prompt);
+            disk.look(*f);
+            ASSERT_NO_FATAL_FAILURE(disk.write(*f, random, false));
+            if (!bounded) {
+              ASSERT_EQ(disk.longest(prompt), prompt.size()) << noticed;
+            }
+            disk.notice(*f);
             f->cache.verify();
           }
           break;

@@ -70,6 +70,11 @@ TEST(Threads, SequencesWriterAndToolsTogether) {
         cache.forget_disk(id);
       }
       cache.take_superseded();
+      for (const BlockId& id : cache.take_used()) {
+        if (random() % 8 == 0) {
+          cache.renew(id);
+        }
+      }
       cache.expire();
     }
   });

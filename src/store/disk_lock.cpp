@@ -129,6 +129,18 @@ Result<DiskState> parse_disk_state(std::string_view text) {
   return state;
 }
 
+Result<std::uint64_t> peek_epoch(FileSystem& files) {
+  Result<std::unique_ptr<File>> file = files.open(names::kLock);
+  if (!file) {
+    return file.error();
+  }
+  Result<DiskState> state = read_state(**file);
+  if (!state) {
+    return state.error();
+  }
+  return state->epoch;
+}
+
 Result<DiskTransaction> DiskTransaction::begin(
     FileSystem& files, const std::function<bool()>& give_up
 ) {

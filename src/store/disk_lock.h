@@ -28,6 +28,11 @@ std::string format_disk_state(const DiskState& state);
 /// Errors: kCorrupt for anything format_disk_state does not give.
 Result<DiskState> parse_disk_state(std::string_view text);
 
+/// The epoch as it stands, without the lock: perhaps an older one, or none of
+/// anybody's while the state is being written or is damaged.
+/// Errors: kNotFound without a lock file; those of the file system.
+Result<std::uint64_t> peek_epoch(FileSystem& files);
+
 /// The lock of the directory, held while this lives: publishing a batch,
 /// evicting, merging the manifest. A transaction, not a role: held for
 /// milliseconds. Thread: one thread at a time.

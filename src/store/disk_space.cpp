@@ -49,17 +49,43 @@ Status DiskSpace::notice_others(DiskTransaction& lock) {
   if (knows_epoch_ && seen_epoch_ == lock.state().epoch) {
     return {};
   }
-  auto stored = stored_blocks(*context_.files, context_.folder);
-  if (!stored) {
-    return stored.error();
-  }
-  for (const BlockId& id : context_.cache.durable_blocks()) {
-    if (stored->count(id) == 0) {
-      context_.cache.forget_disk(id);
-    }
+  if (Status looked = forget_missing(); !looked) {
+    return looked;
   }
   knows_epoch_ = true;
   seen_epoch_ = lock.state().epoch;
+  return {};
+}
+
+Status DiskSpace::look_for_others() {
+  auto epoch = peek_epoch(*context_.files);
+  if (!epoch && epoch.error().code != Code::kNotFound) {
+    return epoch.error();
+  }
+  std::unique_lock guard(mutex_);
+  if (!epoch) {
+    return forget_missing();  // somebody removed it all
+  }
+  if (knows_epoch_ && seen_epoch_ == *epoch) {
+    return {};
+  }
+  guard.unlock();
+  auto lock = DiskTransaction::begin(*context_.files, [&] {
+    return context_.stopping.load();
+  });
+  return lock ? notice_others(*lock) : Status(lock.error());
+}
+
+Status DiskSpace::forget_missing() {
+  auto stored = stored_blocks(*context_.files, context_.folder);
+  if (!stored && stored.error().code != Code::kNotFound) {
+    return stored.error();
+  }
+  for (const BlockId& id : context_.cache.durable_blocks()) {
+    if (!stored || stored->count(id) == 0) {
+      context_.cache.forget_disk(id);
+    }
+  }
   return {};
 }
 

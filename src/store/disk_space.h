@@ -24,6 +24,9 @@ class DiskSpace {
   /// When others removed files since the last call: forgets blocks whose
   /// files are gone.
   Status notice_others(DiskTransaction& lock);
+  /// The same for who has no lock: takes it only where others removed
+  /// something, or waits for it until the store stops.
+  Status look_for_others();
 
   /// Evicts so that `bytes` more fit; returns how many do, which is less when
   /// the rest is pinned or in use. Order: blocks of other models and unknown
@@ -60,6 +63,7 @@ class DiskSpace {
     std::int64_t last_use_ns = 0;  // its own or a descendant's
   };
 
+  Status forget_missing();
   Result<std::uint64_t> limit(const DiskTransaction& lock);
   Status raise_epoch(DiskTransaction& lock);
   enum class Unlinked { kRemoved, kWasGone, kFailed };

@@ -143,6 +143,19 @@ Status MlxCacheFile::read_header() {
     return read;
   }
   std::uint64_t length = little_endian(length_bytes);
+  if (length > info->bytes - 8 || length > kMaxHeader) {
+    std::array<std::byte, 1> first{};
+    Status read = info->bytes > 8 ? read_all(*file_, 8, first) : Status();
+    if (!read) {
+      return read;
+    }
+    if (first[0] != std::byte{'{'}) {
+      return corrupt(
+          "not a safetensors file, which holds its header's length and then "
+          "the header, that begins with '{'"
+      );
+    }
+  }
   if (length > info->bytes - 8) {
     return corrupt(
         "header: " + std::to_string(length) + " bytes, but the file has " +

@@ -453,6 +453,20 @@ TEST_F(MlxCache, AbsurdHeaderLengthsAreRefusedBeforeAnythingIsRead) {
   );
 }
 
+TEST_F(MlxCache, AFileOfAnotherKindIsSaidToBeNoSafetensorsFile) {
+  for (std::string text :
+       {"root:x:0:0:root:/root:/bin/bash\n",
+        "GGUF\x03\x01\x01\x01\x01\x01\x01\x01\x01",
+        "12345678"}) {
+    auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+    EXPECT_EQ(
+        refusal(bytes),
+        "[store.mlx_cache] dir/f: not a safetensors file, which holds its "
+        "header's length and then the header, that begins with '{'"
+    ) << text;
+  }
+}
+
 TEST_F(MlxCache, EveryFlippedBitOfAStampedFileIsNoticed) {
   Bytes file = written(3);
   ASSERT_EQ(refusal(file), "accepted");

@@ -94,7 +94,8 @@ struct StoreStats {
 struct FlushReport {
   std::uint64_t durable_blocks = 0;  // that were sealed when flush was called
   std::uint64_t failed_blocks = 0;
-  bool complete = false;  // false: the deadline passed first
+  bool saved = false;     // the manifest, after that
+  bool complete = false;  // false: the deadline passed first, or not saved
 };
 
 /// The disk below a PromptCache: block files in a directory, written behind
@@ -122,7 +123,9 @@ class Store {
   virtual void restore(RestoreRequest request) = 0;
 
   /// Makes everything sealed before the call durable, tails included, and
-  /// writes the manifest. With a root the report counts blocks below it only.
+  /// writes the manifest. So with blocks that were used or pinned after others
+  /// had removed their files; not with those that nobody used since.
+  /// With a root the report counts blocks below it only.
   /// Thread: not the generation thread.
   virtual FlushReport flush(
       std::chrono::steady_clock::time_point deadline,

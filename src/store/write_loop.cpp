@@ -38,6 +38,7 @@ WriteLoop::WriteLoop(
             }
           }
       ),
+      used_files_(context),
       thread_([this] { run(); }) {}
 
 WriteLoop::~WriteLoop() {
@@ -52,6 +53,7 @@ void WriteLoop::run() {
     if (context_.stopping) {
       break;
     }
+    used_files_.look();
     remove_unwanted();
     look_around();
     save_manifest_if_due();
@@ -115,6 +117,8 @@ void WriteLoop::look_around() {
     return;
   }
   look_due_ = Clock::now() + kLookEvery;
+  // What cannot be looked at now can be in a second.
+  (void)space_.look_for_others();
   manifest_.load_if_changed();
   expire();
   std::uint64_t hits = context_.cache.stats().hits;
@@ -198,6 +202,8 @@ FlushReport WriteLoop::flush(
     Clock::time_point deadline, const std::optional<BlockId>& root
 ) {
   PromptCache& cache = context_.cache;
+  // What was used before belongs to what is to be durable.
+  used_files_.look();
   std::uint64_t ticket;
   std::vector<BlockId> wanted;
   {
@@ -235,6 +241,7 @@ FlushReport WriteLoop::flush(
       ++report.durable_blocks;  // as part of a longer one that replaced it
     }
   }
+  report.saved = saved;
   report.complete = clean && saved;
   if (--watching_ == 0) {
     failed_.clear();

@@ -13,11 +13,13 @@
 #include "store/context.h"
 #include "store/disk_space.h"
 #include "store/manifest_keeper.h"
+#include "store/used_files.h"
 
 namespace afterglow {
 
-/// The writer thread: publishes what is dirty, keeps the manifest, and once a
-/// second looks at what other processes did.
+/// The writer thread: publishes what is dirty, sees to what is used being on
+/// disk, keeps the manifest, and once a second looks at what other processes
+/// did.
 /// Thread: flush from any thread, several at once.
 class WriteLoop {
  public:
@@ -52,6 +54,7 @@ class WriteLoop {
   DiskSpace& space_;
   ManifestKeeper& manifest_;
   BlockWriter writer_;
+  UsedFiles used_files_;
 
   // The thread's own.
   std::uint64_t saved_hits_ = 0;
