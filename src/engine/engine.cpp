@@ -13,6 +13,7 @@
 #include "base/memory_size.h"
 #include "base/thread_pool.h"
 #include "engine/cache_namespaces.h"
+#include "engine/memory_limit.h"
 #include "engine/model_runner.h"
 #include "engine/prompt_preparer.h"
 #include "engine/scheduler.h"
@@ -290,9 +291,9 @@ class LoadedEngine : public Engine {
     origin_ = {model.fingerprint, model.kv_spec};
     layout_ = model.layout;
     pool_.emplace(runner.pool());
-    std::uint64_t memory = physical_memory();
     CacheLimits limits;
-    limits.ram_bytes = options_.prompt_cache_bytes.value_or(memory / 4);
+    limits.ram_bytes =
+        options_.prompt_cache_bytes.value_or(usable_memory() / 4);
     limits.entries =
         options_.prompt_cache_size.value_or(CacheLimits::kUnlimited);
     limits.ttl_ns = options_.prompt_cache_ttl.count();
@@ -310,20 +311,23 @@ class LoadedEngine : public Engine {
         return made;
       }
     }
-    std::uint64_t memory_limit =
-        options_.memory_limit.value_or(memory / 10 * 8);
+    const std::uint64_t memory_limit = memory_limit_of(options_);
     Workspace workspace = workspace_of(
         model, options_.prefill_step_size, options_.decode_concurrency
     );
     std::uint64_t fixed = info_.weight_bytes + workspace.steps;
-    if (memory_limit <= fixed) {
+    // What the shortest request takes but for its few tokens.
+    std::uint64_t least = workspace.request + model.layout.page_bytes();
+    if (memory_limit <= fixed + least) {
       return Error{
           Code::kInvalidArgument,
           "[engine.load] a memory limit of " + std::to_string(memory_limit) +
               " bytes is not more than the model's weights, " +
               std::to_string(info_.weight_bytes) +
-              " bytes, and what computing needs besides, " +
-              std::to_string(workspace.steps) + " bytes"};
+              " bytes, what computing needs besides, " +
+              std::to_string(workspace.steps) +
+              " bytes, and what any request needs, " + std::to_string(least) +
+              " bytes"};
     }
     SchedulerOptions options;
     options.fingerprint = model.fingerprint;
