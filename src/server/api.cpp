@@ -1,5 +1,7 @@
 #include "server/api.h"
 
+#include <spdlog/spdlog.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -177,6 +179,7 @@ std::unique_ptr<Exchange> Api::generate(
   const EngineSlot::View view = slot_.view();
   if (view.engine == nullptr) return respond(not_ready(view));
   auto& completion = std::get<CompletionRequest>(parsed);
+  warn_of_tools(*view.engine, completion);
   const std::string key = api_key_of(request);
   RequestOwner owner;
   owner.cache_namespace =
@@ -184,6 +187,21 @@ std::unique_ptr<Exchange> Api::generate(
   owner.client = client_of(request);
   return make_generation(
       *view.engine, prepare_workers_, std::move(completion), std::move(owner)
+  );
+}
+
+void Api::warn_of_tools(
+    const Engine& engine, const CompletionRequest& request
+) {
+  const ChatPrompt* chat = request.chat_prompt();
+  if (chat == nullptr || chat->tools_json.empty() || !request.call_tools ||
+      engine.answer_format().tool_calls != nullptr ||
+      warned_of_tools_.exchange(true)) {
+    return;
+  }
+  spdlog::warn(
+      "a request has tools, but in the model's chat template no format of "
+      "tool calls was recognised: calls come as the text of answers"
   );
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -66,6 +67,8 @@ class Api {
       const HttpRequest& request,
       std::variant<CompletionRequest, ApiError> parsed
   );
+  /// Once, when a model's calls cannot be told apart from its text.
+  void warn_of_tools(const Engine& engine, const CompletionRequest& request);
   std::unique_ptr<Exchange> on_text(const HttpRequest& request, TextCall& call);
   std::unique_ptr<Exchange> set_pinned(const HttpRequest& request, bool pinned);
   /// What a cache endpoint does for one client, on a worker.
@@ -80,6 +83,7 @@ class Api {
 
   const EngineSlot& slot_;
   const ApiOptions options_;
+  std::atomic<bool> warned_of_tools_{false};
   const std::int64_t started_;  // Unix time in seconds
   Workers prepare_workers_;
   // Apart: a long list takes a while, and a flush may take half a minute.

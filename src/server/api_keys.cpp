@@ -67,9 +67,17 @@ Result<std::vector<std::string>> read_api_key_file(const std::string& path) {
   if (!file) return unreadable(path, errno);
   std::vector<std::string> keys;
   std::string line;
-  while (std::getline(file, line)) {
+  for (int number = 1; std::getline(file, line); ++number) {
     const std::string_view key = trimmed(line);
-    if (!key.empty() && key.front() != '#') keys.emplace_back(key);
+    if (key.empty() || key.front() == '#') continue;
+    if (!fits_a_header(key)) {
+      return Error{
+          Code::kInvalidArgument,
+          "[serve.keys] " + path + ":" + std::to_string(number) +
+              ": an API key must be one word of printable ASCII, as clients "
+              "send it in a header; comments are lines of their own"};
+    }
+    keys.emplace_back(key);
   }
   // A directory opens, and fails when it is read.
   if (file.bad()) return unreadable(path, errno);

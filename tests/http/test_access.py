@@ -285,11 +285,12 @@ def test_keys_come_from_the_environment_and_are_not_printed(
 @pytest.mark.parametrize(
     ("flags", "status", "message"),
     [
-        (["--api-key", ""], 1, "one word of printable ASCII"),
-        (["--api-key", "two words"], 1, "one word of printable ASCII"),
+        (["--api-key", ""], 2, "one word of printable ASCII"),
+        (["--api-key", "two words"], 2, "one word of printable ASCII"),
         (["--api-key-file", "{tmp}/missing"], 1, "No such file"),
         (["--api-key-file", "{tmp}"], 1, "Is a directory"),
         (["--api-key-file", "{tmp}/empty"], 1, "there is no key"),
+        (["--api-key-file", "{tmp}/odd"], 1, "odd:3: an API key must be"),
         (["--api-key-file", ""], 2, "--api-key-file: must not be empty"),
         (
             ["--ssl-cert-file", "", "--ssl-key-file", ""],
@@ -302,15 +303,16 @@ def test_keys_come_from_the_environment_and_are_not_printed(
             "--ssl-key-file: must not be empty",
         ),
         (["--host", ""], 2, "--host: must not be empty"),
-        (["--allowed-origins", ""], 1, "'' is no origin"),
-        (["--allowed-origins", "localhost:3000"], 1, "'localhost:3000'"),
-        (["--allowed-origins", f"{PAGE},null"], 1, "'null' is no origin"),
+        (["--allowed-origins", ""], 2, "'' is no origin"),
+        (["--allowed-origins", "localhost:3000"], 2, "'localhost:3000'"),
+        (["--allowed-origins", f"{PAGE},null"], 2, "'null' is no origin"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error_at_start(
     tmp_path, flags, status, message
 ):
     (tmp_path / "empty").write_text("# nothing\n\n")
+    (tmp_path / "odd").write_text("# mine\nsk-one\nsk-two # of B\n")
     flags = [flag.replace("{tmp}", str(tmp_path)) for flag in flags]
     ended = subprocess.run(
         [PROGRAM, "serve", "--port", "0", "--model", MODEL, *flags],
