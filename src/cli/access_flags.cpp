@@ -12,6 +12,21 @@
 namespace afterglow {
 namespace {
 
+std::string check_api_key(const std::string& text) {
+  return ApiKeys::make({text}).ok()
+             ? ""
+             : "must be one word of printable ASCII, as clients send it in a "
+               "header";
+}
+
+std::string check_origin(const std::string& text) {
+  return AllowedOrigins::make({text}).ok()
+             ? ""
+             : "'" + text +
+                   "' is no origin such as http://localhost:3000 or "
+                   "https://example.org, and '*' are all";
+}
+
 bool is_set_but_empty(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value == 0;
@@ -63,6 +78,7 @@ void add_access_flags(
           flags.api_keys,
           "A key that opens the server (repeatable); without any it is open"
       )
+      ->check(CLI::Validator(check_api_key, ""))
       ->type_name("KEY")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -80,6 +96,7 @@ void add_access_flags(
           flags.allowed_origins,
           "Web pages that may use the server: origins, comma-separated, or '*'"
       )
+      ->check(CLI::Validator(check_origin, ""))
       ->type_name("ORIGIN,...")
       ->delimiter(',')
       ->expected(1)
@@ -106,6 +123,16 @@ void add_access_flags(
       )
       ->check(whole_number(1))
       ->capture_default_str();
+}
+
+void check_together(const HttpOptions& http) {
+  if (http.ssl_cert_file.empty() == http.ssl_key_file.empty()) return;
+  const bool key = http.ssl_cert_file.empty();
+  throw CLI::ValidationError(
+      key ? "--ssl-key-file" : "--ssl-cert-file",
+      std::string("needs ") + (key ? "--ssl-cert-file" : "--ssl-key-file") +
+          ", too"
+  );
 }
 
 Result<AccessRules> access_rules(

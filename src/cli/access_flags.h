@@ -23,6 +23,10 @@ struct AccessFlags {
 /// Adds those, and of `http` those of TLS and of the number of connections.
 void add_access_flags(CLI::App& command, AccessFlags& flags, HttpOptions& http);
 
+/// Refuses a certificate without a key, and a key without one. To be called
+/// when all flags are taken in. Throws: CLI::ValidationError, naming the flag.
+void check_together(const HttpOptions& http);
+
 /// The rules that the flags make, the file read.
 /// Errors: of ApiKeys, read_api_key_file and AllowedOrigins.
 Result<AccessRules> access_rules(

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/cache_commands.h"
+#include "cli/flag_checks.h"
 
 namespace afterglow {
 
@@ -9,6 +10,7 @@ void add_cache_dir_flag(CLI::App& command, std::string& directory) {
       .add_option(
           "--prompt-cache-dir", directory, "The directory of the prompt cache"
       )
+      ->check(not_empty())
       ->type_name("DIR")
       ->envname("AFTERGLOW_PROMPT_CACHE_DIR")
       ->required();

@@ -211,6 +211,7 @@ void add_cache_import(CLI::App& cache, Action& action) {
   add_cache_dir_flag(*command, flags->engine.prompt_cache_dir);
   add_json_flag(*command, flags->json);
   command->callback([flags, &action] {
+    check_together(flags->engine);
     action = [flags] { return import_cache(*flags); };
   });
 }

@@ -155,6 +155,7 @@ void add_cache_prompt_command(CLI::App& app, Action& action) {
   add_refused_flags(*command, MlxProgram::kCachePrompt);
   command->callback([flags, command, &action] {
     apply_shared_environment(*command);
+    check_together(flags->engine);
     action = [flags] {
       return report_exceptions([&] { return cache_prompt(*flags); });
     };

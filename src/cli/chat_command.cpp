@@ -148,6 +148,7 @@ void add_chat_command(CLI::App& app, Action& action) {
   add_refused_flags(*command, MlxProgram::kChat);
   command->callback([flags, command, &action] {
     apply_shared_environment(*command);
+    check_together(flags->engine);
     if (flags->go_on && flags->engine.prompt_cache_dir.empty()) {
       throw CLI::ValidationError(
           "--continue",

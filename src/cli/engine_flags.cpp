@@ -1,14 +1,22 @@
 #include "cli/engine_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "api/model_state.h"
 #include "api/raise.h"
+#include "cli/chat_template_flag.h"
 #include "cli/default_model.h"
 #include "cli/flag_checks.h"
+#include "cli/parse_duration.h"
 #include "cli/parse_size.h"
 #include "engine/xtc_special_tokens.h"
 
@@ -19,15 +27,21 @@ void add_size(
     CLI::App& command,
     const std::string& name,
     std::optional<std::uint64_t>& target,
-    const std::string& help
+    const std::string& help,
+    std::uint64_t least = 0
 ) {
   command
       .add_option_function<std::string>(
           name,
-          [&target, name](const std::string& text) {
+          [&target, name, least](const std::string& text) {
             const auto size = parse_size(text);
             if (!size.ok()) {
               throw CLI::ValidationError(name, size.error().message);
+            }
+            if (*size < least) {
+              throw CLI::ValidationError(
+                  name, "must be at least " + std::to_string(least)
+              );
             }
             target = *size;
           },
@@ -36,9 +50,18 @@ void add_size(
       ->type_name("SIZE");
 }
 
-/// A fraction of a nanosecond is cut off; a time to live is at least one.
-std::chrono::nanoseconds to_ttl(double seconds) {
+/// Seconds, or a number with a unit. A fraction of a nanosecond is cut off; a
+/// time to live is at least one.
+std::chrono::nanoseconds to_ttl(const std::string& text) {
   constexpr double kMost = 9e9;  // within what 64 bits of nanoseconds hold
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, seconds);
+  if (read.ec != std::errc() || read.ptr != end) {
+    const auto span = parse_duration(text);
+    if (span.ok()) return std::chrono::nanoseconds(*span);
+    throw CLI::ValidationError("--prompt-cache-ttl", span.error().message);
+  }
   if (!(seconds >= 0 && seconds <= kMost)) {
     throw CLI::ValidationError(
         "--prompt-cache-ttl", "must be between 0 and 9000000000 seconds"
@@ -46,6 +69,24 @@ std::chrono::nanoseconds to_ttl(double seconds) {
   }
   const std::chrono::nanoseconds ttl(static_cast<std::int64_t>(seconds * 1e9));
   return seconds > 0 && ttl.count() == 0 ? std::chrono::nanoseconds(1) : ttl;
+}
+
+SamplingParams params_of(const SamplingFlags& flags) {
+  SamplingParams params;
+  params.temperature = flags.temperature;
+  params.top_p = flags.top_p;
+  params.top_k = flags.top_k;
+  params.min_p = flags.min_p;
+  params.min_tokens_to_keep = flags.min_tokens_to_keep;
+  params.xtc_probability = flags.xtc_probability;
+  params.xtc_threshold = flags.xtc_threshold;
+  return params;
+}
+
+std::string flag_of(std::string parameter) {
+  if (parameter == "temperature") return "--temp";
+  std::ranges::replace(parameter, '_', '-');
+  return "--" + parameter;
 }
 
 }  // namespace
@@ -90,11 +131,22 @@ void add_model_flags(CLI::App& command, EngineOptions& options) {
       )
       ->check(whole_number(0, 1024))
       ->capture_default_str();
-  command.add_option(
-      "--chat-template",
-      options.chat_template,
-      "A chat template (Jinja text) in place of the model's own"
-  );
+  command
+      .add_option_function<std::string>(
+          "--chat-template",
+          [&options](const std::string& value) {
+            auto text = read_chat_template(value);
+            if (!text.ok()) {
+              throw CLI::ValidationError(
+                  "--chat-template", text.error().message
+              );
+            }
+            options.chat_template = *std::move(text);
+          },
+          "A chat template in place of the model's own: Jinja text, or a file "
+          "whose name ends in .jinja"
+      )
+      ->type_name("TEXT");
 }
 
 void add_cache_flags(CLI::App& command, LoadOptions& options) {
@@ -104,6 +156,7 @@ void add_cache_flags(CLI::App& command, LoadOptions& options) {
           options.prompt_cache_dir,
           "Keep the prompt cache in this directory, over restarts"
       )
+      ->check(not_empty())
       ->type_name("DIR");
   command
       .add_option(
@@ -122,23 +175,26 @@ void add_cache_flags(CLI::App& command, LoadOptions& options) {
       command,
       "--prompt-cache-disk-bytes",
       options.prompt_cache_disk_bytes,
-      "Most disk it may take (default: 20 GiB or 10 % of what is free)"
+      "Most disk it may take (default: 20 GiB or 10 % of what is free)",
+      1
   );
   add_size(
       command,
       "--prompt-cache-daily-writes",
       options.prompt_cache_daily_writes,
-      "Most bytes all servers on the directory write a day (default: no limit)"
+      "Most bytes all servers on the directory write a day (default: no limit)",
+      1
   );
   command
-      .add_option_function<double>(
+      .add_option_function<std::string>(
           "--prompt-cache-ttl",
-          [&options](const double& seconds) {
-            options.prompt_cache_ttl = to_ttl(seconds);
+          [&options](const std::string& text) {
+            options.prompt_cache_ttl = to_ttl(text);
           },
-          "Forget prompts not used for this long (default and 0: never)"
+          "Forget prompts not used for so many seconds, or 90m, 12h, 7d "
+          "(default and 0: never)"
       )
-      ->type_name("SECONDS");
+      ->type_name("TIME");
   add_size(
       command,
       "--memory-limit",
@@ -191,19 +247,44 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
       ->capture_default_str();
 }
 
+void check_together(const LoadOptions& options) {
+  if (options.backend == Backend::kMlx && options.activations) {
+    throw CLI::ValidationError(
+        "--activations", "is for --backend cpu; MLX has its own"
+    );
+  }
+  if (!options.prompt_cache_dir.empty()) return;
+  for (const auto& [name, given] :
+       {std::pair("--prompt-cache-disk-bytes", options.prompt_cache_disk_bytes),
+        std::pair(
+            "--prompt-cache-daily-writes", options.prompt_cache_daily_writes
+        )}) {
+    if (!given) continue;
+    throw CLI::ValidationError(
+        name, "needs --prompt-cache-dir; without it nothing is written"
+    );
+  }
+}
+
+Status check_sampling(const SamplingFlags& flags, const ModelInfo& model) {
+  const auto fault = find_fault(params_of(flags), model.vocab_size);
+  if (!fault) return {};
+  const std::string_view parameter = fault->parameter;
+  return Error{
+      Code::kInvalidArgument,
+      "[cli.flags] " + flag_of(std::string(parameter)) +
+          fault->message.substr(parameter.size())};
+}
+
 SamplingParams sampling_params(
     const SamplingFlags& flags,
     const Model& model,
     const std::vector<Token>& stop_tokens
 ) {
-  SamplingParams params;
-  params.temperature = flags.temperature;
-  params.top_p = flags.top_p;
-  params.top_k = flags.top_k;
-  params.min_p = flags.min_p;
-  params.min_tokens_to_keep = flags.min_tokens_to_keep;
-  params.xtc_probability = flags.xtc_probability;
-  params.xtc_threshold = flags.xtc_threshold;
+  if (const Status good = check_sampling(flags, model.info()); !good.ok()) {
+    raise(good.error());
+  }
+  SamplingParams params = params_of(flags);
   if (flags.xtc_probability > 0) {
     params.xtc_special_tokens =
         xtc_special_tokens(model.state()->engine().tokenizer(), stop_tokens);

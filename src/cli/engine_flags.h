@@ -17,6 +17,10 @@ void add_model_flags(CLI::App& command, EngineOptions& options);
 /// Adds the flags of the prompt cache.
 void add_cache_flags(CLI::App& command, LoadOptions& options);
 
+/// Refuses what flags of these two say together and cannot mean. To be called
+/// when all are taken in. Throws: CLI::ValidationError, naming the flag.
+void check_together(const LoadOptions& options);
+
 /// The flags of how tokens are chosen; names and defaults of mlx_lm.
 struct SamplingFlags {
   double temperature = 0;
@@ -31,7 +35,11 @@ struct SamplingFlags {
 void add_request_sampling_flags(CLI::App& command, SamplingFlags& flags);
 /// All of them.
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags);
-/// What they say for a model. `stop_tokens` are all that end an answer.
+/// Whether a model can do what they say. Errors: kInvalidArgument, naming the
+/// flag.
+Status check_sampling(const SamplingFlags& flags, const ModelInfo& model);
+/// What they say for a model. Throws: what check_sampling finds. `stop_tokens`
+/// are all that end an answer.
 SamplingParams sampling_params(
     const SamplingFlags& flags,
     const Model& model,

@@ -18,7 +18,8 @@ CLI::Validator real_number(
     double least, double most = std::numeric_limits<double>::max()
 );
 
-/// For a flag that protects, which an empty value would silently switch off.
+/// For a flag that protects or keeps, which an empty value, such as that of a
+/// shell's variable that is not set, would silently switch off.
 CLI::Validator not_empty();
 
 }  // namespace afterglow

@@ -275,6 +275,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   add_refused_flags(*command, MlxProgram::kGenerate);
   command->callback([flags, command, &action] {
     apply_shared_environment(*command);
+    check_together(flags->engine);
     action = [flags] {
       return report_exceptions([&] { return generate(*flags); });
     };

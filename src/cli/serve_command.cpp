@@ -19,6 +19,7 @@
 #include "cli/serve_flags.h"
 #include "cli/set_up_log.h"
 #include "cli/signals.h"
+#include "cli/start_report.h"
 #include "server/api.h"
 #include "server/api_error.h"
 #include "server/http_server.h"
@@ -65,12 +66,22 @@ void print_ready(
   std::fflush(stdout);
 }
 
+/// A default that the model cannot do would fail every request.
+Result<std::unique_ptr<Engine>> load_to_serve(const ServeFlags& flags) {
+  auto engine = load_engine(flags.engine);
+  if (!engine.ok()) return engine;
+  const Status good = check_sampling(flags.sampling, (*engine)->info());
+  if (!good.ok()) return good.error();
+  return engine;
+}
+
 /// Loads in the background, so that the server can say that it does.
 class Loader {
  public:
-  Loader(EngineOptions options, EngineSlot& slot)
-      : thread_([this, options = std::move(options), &slot] {
-          auto loaded = load_engine(options);
+  /// Both must outlive it.
+  Loader(const ServeFlags& flags, EngineSlot& slot)
+      : thread_([this, &flags, &slot] {
+          auto loaded = load_to_serve(flags);
           if (loaded.ok()) {
             engine_ = *std::move(loaded);
             slot.set_ready(*engine_);
@@ -108,7 +119,9 @@ void stop_serving(
     HttpServer& server, Signals& signals, std::chrono::seconds drain_time
 ) {
   spdlog::info(
-      "stopping: waiting up to {} s for running answers", drain_time.count()
+      "stopping state=draining drain_s={} connections={}",
+      drain_time.count(),
+      server.connections()
   );
   server.drain();
   const auto deadline = steady_clock::now() + drain_time;
@@ -118,7 +131,7 @@ void stop_serving(
     hurry = wait_for_the_end(signals);
   }
   if (server.wait_drained(steady_clock::now())) return;
-  spdlog::warn("stopping: cutting {} connections", server.connections());
+  spdlog::warn("stopping state=cutting connections={}", server.connections());
   server.cut(stopping_error());
   server.wait_drained(steady_clock::now() + kCutTime);
 }
@@ -131,12 +144,12 @@ void flush_engine(Engine& engine, Signals& signals) {
   });
   while (flushed.wait_for(0s) != std::future_status::ready) {
     if (wait_for_the_end(signals)) {
-      spdlog::warn("stopping: the prompt cache was not flushed to its end");
+      spdlog::warn("stopping state=flush_given_up");
       std::_Exit(0);
     }
   }
   if (!flushed.get()) {
-    spdlog::warn("stopping: some of the prompt cache did not reach the disk");
+    spdlog::warn("stopping state=flush_incomplete");
   }
 }
 
@@ -146,6 +159,7 @@ int serve(const ServeFlags& flags) {
   set_up_log(flags.log_level);
   for (const std::string& text : flags.unknown_variables)
     spdlog::warn("{}", text);
+  warn_of_memory_limit(flags.engine);
   make_room_for_connections(flags.http.limits.connections);
   const auto rules = access_rules(flags.access, flags.http.host);
   if (!rules.ok()) return report_error(rules.error());
@@ -169,7 +183,7 @@ int serve(const ServeFlags& flags) {
       flags.access, flags.http, flags.file_with_keys, *rules, *server
   );
 
-  Loader loader(flags.engine, slot);
+  Loader loader(flags, slot);
   const auto told_to_stop = [&](std::chrono::milliseconds at_most) {
     const int number = signals.take(at_most);
     if (is_for_the_end(number, signals)) return true;
@@ -183,12 +197,16 @@ int serve(const ServeFlags& flags) {
     stop = told_to_stop(kTick) || stop;
     if (!stop || slot.view().state != EngineSlot::State::kLoading) continue;
     // Loading cannot be cut short, and there is nothing to save yet.
+    spdlog::info("stopping state=loading");
     server.reset();
+    spdlog::info("stopped");
     std::_Exit(0);
   }
   if (loader.engine() == nullptr) {
     return report_error(loader.error());
   }
+  log_ready(*loader.engine(), flags.engine, url);
+  warn_of_template(*loader.engine(), flags.requests);
   print_ready(loader.engine()->info(), url, !rules->keys.empty());
 
   while (!stop) stop = told_to_stop(1h);
@@ -228,6 +246,8 @@ void add_serve_command(CLI::App& app, Action& action) {
         return 0;
       };
     } else {
+      check_together(flags->engine);
+      check_together(flags->http);
       action = [flags] { return serve(*flags); };
     }
   });

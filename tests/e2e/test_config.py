@@ -249,6 +249,12 @@ def test_a_switch_can_be_taken_back(settings):
         ("api-key = []", "'api-key' must not be empty"),
         ("api-key-file = ''", "--api-key-file: must not be empty"),
         ("ssl-key-file = ''", "--ssl-key-file: must not be empty"),
+        ("prompt-cache-dir = ''", "--prompt-cache-dir: must not be empty"),
+        ("prompt-cache-disk-bytes = 0", "--prompt-cache-disk-bytes"),
+        ("prompt-cache-ttl = '1y'", "--prompt-cache-ttl: '1y' is no span"),
+        ("chat-template = 'chatml'", "--chat-template: 'chatml' is no chat"),
+        ("allowed-origins = 'localhost:1'", "'localhost:1' is no origin"),
+        ("api-key = ['sk-one', '']", "--api-key: must be one word"),
         ("queue-limit = -1", "--queue-limit: must be a whole number from 0"),
         ("port = 'x'", "--port"),
         ("log-level = 'LOUD'", "--log-level: LOUD not in"),
@@ -282,6 +288,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         ("MAX_TOKENS", "0", "--max-tokens: must be a whole number from 1"),
         ("TEMP", "-1", "--temp: must be a number from 0"),
         ("TOP_P", "nan", "--top-p: must be a number from 0 to 1"),
+        ("API_KEY", "sk one", "--api-key: must be one word"),
+        ("CHAT_TEMPLATE", "x.jinja", "--chat-template: cannot read x.jinja"),
+        ("PROMPT_CACHE_TTL", "-1", "--prompt-cache-ttl: must be between 0"),
         ("CACHE_NAMESPACES", "x", "'x' is neither true nor false"),
         ("KV_BITS", "4", "--kv-bits is not supported: "),
     ],
@@ -348,7 +357,7 @@ def test_strings_are_read_as_tomllib_reads_them(settings):
     for _ in range(400):
         quote = draw.choice(['"', "'", '"""', "'''"])
         inside = "".join(draw.choices(pieces, k=draw.randrange(8)))
-        text = f"chat-template = {quote}{inside}{quote}\n"
+        text = f"model = {quote}{inside}{quote}\n"
         file = settings("")
         file.write_bytes(text.encode())
         answer = run("serve", "--print-config", "--config", file)
@@ -358,13 +367,13 @@ def test_strings_are_read_as_tomllib_reads_them(settings):
             assert answer.returncode == 2, (SEED, text)
             continue
         # A key may follow a string that ended early.
-        if set(wanted) != {"chat-template"}:
+        if set(wanted) != {"model"}:
             continue
-        if not isinstance(wanted["chat-template"], str):
+        if not isinstance(wanted["model"], str):
             continue
         assert answer.returncode == 0, (SEED, text, answer.stderr)
-        found = tomllib.loads(answer.stdout).get("chat-template", "")
-        assert found == wanted["chat-template"], (SEED, text)
+        found = tomllib.loads(answer.stdout).get("model", "")
+        assert found == wanted["model"], (SEED, text)
         taken += 1
     assert taken > 100
 

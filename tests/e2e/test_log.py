@@ -211,7 +211,9 @@ def test_what_stopping_does_is_told():
     with Server() as server:
         assert server.terminate() == 0
         messages = [message for _, message in log_of(server)]
-    assert messages == [
-        "stopping: waiting up to 10 s for running answers",
-        "stopped",
-    ]
+    ready, draining, stopped = messages
+    assert ready.startswith("ready version=")
+    assert re.fullmatch(
+        r"stopping state=draining drain_s=10 connections=\d+", draining
+    )
+    assert stopped == "stopped"
