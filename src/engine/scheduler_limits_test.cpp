@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/human_bytes.h"
 #include "engine/scheduler_fixture.h"
 
 // Memory is accounted before it is taken, and what goes wrong in spite of that
@@ -35,10 +36,12 @@ TEST(SchedulerLimits, WhatCanNeverFitIsRefusedAtOnceWithItsSize) {
   auto refused = bench.submit(random_tokens(601, 1), 10, sink);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Code::kExhausted);
-  for (std::size_t number : {std::size_t{601}, bytes_for(601, 10), bytes}) {
-    EXPECT_NE(
-        refused.error().message.find(std::to_string(number)), std::string::npos
-    ) << refused.error().message;
+  for (const std::string& part :
+       {"of 601 tokens and an answer of up to 10 need " +
+            human_bytes(bytes_for(601, 10)),
+        "limit leaves " + human_bytes(bytes)}) {
+    EXPECT_NE(refused.error().message.find(part), std::string::npos)
+        << refused.error().message;
   }
   EXPECT_EQ(bench.scheduler_.load().queued, 0u);
   EXPECT_TRUE(bench.submit(random_tokens(600, 1), 10, sink).ok());

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/human_bytes.h"
 #include "engine/scheduler_fixture.h"
 
 // The system may have no memory left wherever some is asked for: that costs
@@ -221,7 +222,7 @@ TEST(SchedulerMemory, CopiesOfPagesCountBeforeAnybodyWaits) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Code::kExhausted);
   EXPECT_NE(
-      refused.error().message.find(std::to_string(8 * kPageBytes + tokens)),
+      refused.error().message.find(human_bytes(8 * kPageBytes + tokens)),
       std::string::npos
   ) << refused.error().message;
   request.cache_store = false;
@@ -241,7 +242,7 @@ TEST(SchedulerMemory, HistoriesAreBlamedOnlyWherePagesAreInUse) {
   std::string text = first->failed()->error.message;
   EXPECT_EQ(text.find("histories"), std::string::npos) << text;
   EXPECT_NE(
-      text.find(std::to_string(bytes - 200 * sizeof(Token))), std::string::npos
+      text.find(human_bytes(bytes - 200 * sizeof(Token))), std::string::npos
   ) << text;
   expect_answer(*last, random_tokens(200, 2), 10);
 }
