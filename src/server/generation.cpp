@@ -81,9 +81,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   };
   Mail take() {
     const std::lock_guard lock(mutex_);
-    Mail mail{std::move(answer_), std::move(failure_), std::move(events_)};
-    failure_.reset();
-    events_.clear();
+    Mail mail{std::move(answer_), std::exchange(failure_, std::nullopt), {}};
+    if (posted_) mail.events.swap(events_);
     return mail;
   }
 
@@ -165,9 +164,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   std::optional<std::vector<PreparedPrompt>> prepare_all(
       const CompletionRequest& asked
   );
-  bool post_answer(
+  std::unique_ptr<Answer> make_answer(
       const CompletionRequest& asked, const std::vector<PreparedPrompt>& prompts
   );
+  void post(std::unique_ptr<Answer> answer);
   bool submit(
       const CompletionRequest& asked,
       std::size_t choice,
@@ -188,6 +188,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   bool closed_ = false;
   std::vector<Ticket> tickets_;                       // of all choices
   std::unique_ptr<const CompletionRequest> request_;  // until a worker has it
+  bool posted_ = false;  // the answer was, and events may follow
   std::unique_ptr<Answer> answer_;
   std::optional<ApiError> failure_;
   std::vector<std::pair<std::size_t, Event>> events_;
@@ -263,20 +264,26 @@ std::optional<std::vector<PreparedPrompt>> Mailbox::prepare_all(
   return prompts;
 }
 
-bool Mailbox::post_answer(
+/// Null after a failure.
+std::unique_ptr<Answer> Mailbox::make_answer(
     const CompletionRequest& asked, const std::vector<PreparedPrompt>& prompts
 ) {
   const auto reading = answer_reading(asked, engine_.answer_format());
   if (!reading.ok()) {
     fail(asked, reading.error());
-    return false;
+    return nullptr;
   }
-  auto answer = std::make_unique<Answer>(
+  return std::make_unique<Answer>(
       asked, identity_, *reading, prompts, engine_.tokenizer()
   );
+}
+
+void Mailbox::post(std::unique_ptr<Answer> answer) {
   const std::lock_guard lock(mutex_);
-  if (!closed_) answer_ = std::move(answer);
-  return true;
+  if (closed_) return;
+  answer_ = std::move(answer);
+  posted_ = true;
+  wake_();
 }
 
 GenerationRequest Mailbox::generation_request(
@@ -324,7 +331,9 @@ void Mailbox::prepare_and_submit(const CompletionRequest& asked) {
     return;
   }
   auto prompts = prepare_all(asked);
-  if (!prompts || !post_answer(asked, *prompts)) return;
+  if (!prompts) return;
+  auto answer = make_answer(asked, *prompts);
+  if (!answer) return;
   const auto group = std::make_shared<const ShareGroup>();
   for (std::size_t i = 0; i < choices(); ++i) {
     const std::size_t of_prompt = i % asked.n;
@@ -335,6 +344,9 @@ void Mailbox::prepare_and_submit(const CompletionRequest& asked) {
     request.sink = std::make_shared<Sink>(shared_from_this(), i);
     if (!submit(asked, i, std::move(request))) return;
   }
+  // Not before: one that is refused has a status of its own, even if others
+  // have begun.
+  post(std::move(answer));
 }
 
 /// False: the answer has failed, or nobody waits for it.
