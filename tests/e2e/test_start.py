@@ -6,7 +6,7 @@ import shlex
 import subprocess
 
 import pytest
-from serving import MODEL, PROGRAM, Server, ServerError
+from serving import MODEL, PROGRAM, Server, ServerError, wait_for
 
 MIB = 1 << 20
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
@@ -34,13 +34,19 @@ def serve(*flags, **variables) -> subprocess.CompletedProcess:
     return run("serve", "--port", 0, "--model", MODEL, *flags, **variables)
 
 
+def started(server: Server) -> str:
+    """What it has printed, with all that it says when it is ready."""
+    wait_for(lambda: "Ready: " in server.output(), "readiness")
+    return server.output()
+
+
 def warnings(server: Server) -> list[str]:
-    return re.findall(r"^\S+Z warning (.*)", server.output(), re.MULTILINE)
+    return re.findall(r"^\S+Z warning (.*)", started(server), re.MULTILINE)
 
 
 def ready_line(server: Server) -> dict[str, str]:
     (line,) = re.findall(
-        r"^\S+Z info ready (.*)", server.output(), re.MULTILINE
+        r"^\S+Z info ready (.*)", started(server), re.MULTILINE
     )
     return dict(pair.split("=", 1) for pair in shlex.split(line))
 
