@@ -3,7 +3,7 @@
 import pytest
 from calls import call, complete, good
 from prometheus_client.parser import text_string_to_metric_families
-from serving import Server
+from serving import Server, wait_for
 
 PROMPT = "Many hands make light work, and too many cooks. " * 80
 
@@ -152,6 +152,8 @@ def test_a_stop_string_counts_as_a_stop(busy):
     stop = text[len(text) // 2 :][:3]
     answer = complete(server, PROMPT, max_tokens=2000, stop=[stop])
     assert answer["choices"][0]["finish_reason"] == "stop"
+    # A request counts as ended a moment after its last word.
+    wait_for(lambda: samples(server)["requests_running",] == 0, "an end")
     after = samples(server)
     assert (
         after["requests_total", "stop"] == before["requests_total", "stop"] + 1
