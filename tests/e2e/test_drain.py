@@ -94,7 +94,7 @@ def test_a_signal_while_the_model_is_loaded_ends_at_once(number, tmp_path):
         assert health == (503, {"status": "loading"})
         server.process.send_signal(number)
         assert server.process.wait(30) == 0
-        lines = re.findall(r"Z info (.*)", server.output())
+        lines = re.findall(r"Z info (stop.*)", server.output())
         assert lines == ["stopping state=loading", "stopped"]
         assert "Ready:" not in server.output()
 
