@@ -30,10 +30,15 @@ std::vector<BlockId> Core::take_used() {
 
 void Core::renew(const BlockId& id) {
   Node* node = tree_.find(id);
-  if (node && node->page && node->durable && options_.with_disk) {
+  if (!node || node->root) {
+    return;  // removed since it was used
+  }
+  if (!node->page) {
+    forget_disk(id);
+  } else if (node->durable && options_.with_disk) {
     queue(*node);
   } else {
-    forget_disk(id);
+    want_on_disk(*node, false);  // found gone before by another look
   }
 }
 

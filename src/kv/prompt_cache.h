@@ -250,8 +250,8 @@ class PromptCache {
   /// were pinned, since the last call. Whether their files are still there is
   /// for the caller to look.
   std::vector<BlockId> take_used();
-  /// The file of a used block is gone: hands the block out again or, without
-  /// a page in RAM, forgets it as forget_disk does.
+  /// The file of a used block is gone: hands the block out again unless it was
+  /// removed since; without a page in RAM forgets it as forget_disk does.
   void renew(const BlockId& id);
   /// Hands the block out again (its file or its parent's vanished).
   /// False when its page is no longer in RAM.

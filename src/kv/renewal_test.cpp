@@ -125,6 +125,20 @@ TEST_F(Renewal, WhatIsUsedIsNamedToBeLookedFor) {
   cache.verify();
 }
 
+TEST_F(Renewal, WhatIsFoundGoneBeforeItIsLookedForIsWrittenAgain) {
+  TokenList all = F::tokens(600, 1);
+  insert(all);
+  write_all();
+  insert(all);
+  auto used = cache.take_used();
+  lose_all();
+  EXPECT_TRUE(taken().empty());
+  for (const BlockId& id : used) {
+    cache.renew(id);
+  }
+  EXPECT_EQ(taken(), path_of(all));
+}
+
 TEST_F(Renewal, WithoutAPageThereIsNothingToRenew) {
   TokenList all = F::tokens(600, 1);
   insert(all);

@@ -5,14 +5,15 @@ namespace afterglow {
 void UsedFiles::look() {
   std::lock_guard guard(mutex_);
   for (const BlockId& id : context_.cache.take_used()) {
-    if (!context_.cache.is_durable(id)) {
-      continue;  // removed meanwhile, or queued already
+    // One that others removed may have been noticed as gone meanwhile, and so
+    // is no longer believed durable. One out of reach for now is kept.
+    if (context_.cache.is_durable(id)) {
+      auto info = context_.files->info(context_.file_of(id));
+      if (info || info.error().code != Code::kNotFound) {
+        continue;
+      }
     }
-    auto info = context_.files->info(context_.file_of(id));
-    // One that is out of reach for now is kept.
-    if (!info && info.error().code == Code::kNotFound) {
-      context_.cache.renew(id);
-    }
+    context_.cache.renew(id);
   }
 }
 

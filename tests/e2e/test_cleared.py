@@ -44,7 +44,7 @@ def test_a_prompt_asked_again_after_a_clear_outlives_a_kill(cache_dir):
         # Those of the prompt that was used, and of no other.
         count = (first.prompt_tokens + TOKENS - 1 + 255) // 256
         assert len(block_files(cache_dir)) == count
-        assert tool("verify", "--json", cache=cache_dir).json["damaged"] == []
+        assert not tool("verify", "--json", cache=cache_dir).json["damaged"]
         assert cached_after_kill(server, cache_dir) == again.cached_tokens
     with Server(*FLAGS, cache=cache_dir) as server:
         assert ask(server, OTHER).cached_tokens < 32
