@@ -190,7 +190,8 @@ asio::awaitable<bool> HttpConnection::serve(IncomingRequest incoming) {
   const unsigned status = wire_->begun() ? wire_->status() : 0;
   if (status != 0) shared_->responses->add(status);
   const bool looks = method == "GET" || method == "HEAD" || method == "OPTIONS";
-  const bool notable = !looks || status >= 400;
+  // Whoever waits for a server to be ready asks often.
+  const bool notable = !looks || (status >= 400 && path != "/health");
   spdlog::log(
       notable ? spdlog::level::info : spdlog::level::debug,
       "http client={} id={} method={} path={} status={}{} bytes={} "

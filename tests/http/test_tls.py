@@ -238,8 +238,6 @@ def test_a_key_that_others_read_is_warned_of(pems, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--ssl-cert-file", "cert.pem"], "needs both"),
-        (["--ssl-key-file", "key.pem"], "needs both"),
         (["--ssl-cert-file", "gone.pem", "--ssl-key-file", "key.pem"],
          "gone.pem: No such file"),
         (["--ssl-cert-file", "cert.pem", "--ssl-key-file", "gone.pem"],
@@ -269,3 +267,20 @@ def test_wrong_files_are_errors_at_start(pems, flags, message):
     )
     assert ended.returncode == 1, ended
     assert message in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["--ssl-cert-file", "cert.pem"], ["--ssl-key-file", "key.pem"]],
+)
+def test_half_of_the_files_is_a_wrong_command_line(pems, flags):
+    ended = subprocess.run(
+        [PROGRAM, "serve", "--port", "0", "--model", MODEL, *flags],
+        cwd=pems,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 2, ended
+    assert "needs --ssl-" in ended.stderr, ended.stderr
