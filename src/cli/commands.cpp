@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/near_name.h"
+#include "base/near_name.h"
 
 namespace afterglow {
 namespace {

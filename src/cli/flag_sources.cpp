@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/near_name.h"
+#include "base/near_name.h"
 #include "cli/settings_file.h"
 #include "cli/unknown_variables.h"
 

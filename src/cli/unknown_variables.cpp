@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/near_name.h"
+#include "base/near_name.h"
 
 namespace afterglow {
 namespace {

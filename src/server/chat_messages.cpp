@@ -1,11 +1,12 @@
 #include "server/chat_messages.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/near_name.h"
 #include "server/json_body.h"
 
 namespace afterglow {
@@ -14,9 +15,8 @@ namespace {
 using json = nlohmann::ordered_json;
 using Fault = std::optional<ApiError>;
 
-constexpr std::size_t kMostShown = 64;  // bytes of a role
 constexpr std::string_view kBlanks = " \t\r\n";
-constexpr std::array<std::string_view, 6> kRoles = {
+const std::vector<std::string> kRoles = {
     "system", "developer", "user", "assistant", "tool", "function"};
 
 ApiError fault(
@@ -120,13 +120,10 @@ Fault normalize_role(
   const bool known =
       std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end() ||
       mapping.contains(role);
-  if (!known) {
-    return fault(
-        where,
-        "is \"" + role.substr(0, kMostShown) +
-            "\", but roles are \"system\", \"developer\", \"user\", "
-            "\"assistant\", \"tool\" and \"function\""
-    );
+  // Templates have roles of their own, but none that differs by a letter.
+  const std::string meant = known ? "" : near_name(role, kRoles);
+  if (!meant.empty()) {
+    return fault(where, "is \"" + role + "\"; did you mean \"" + meant + "\"?");
   }
   if (role == "developer") *member = "system";
   return std::nullopt;

@@ -12,8 +12,8 @@ namespace afterglow {
 /// objects ({} where they are empty or absent), the role "developer" is
 /// "system". Other members stay as they are for the template.
 /// role_mapping: an object whose members are roles, too; null: none.
-/// Errors: also roles that neither OpenAI nor the mapping has; a template would
-/// put them into the prompt as they are.
+/// Errors: also what looks like a role of OpenAI's written wrong. Other roles
+/// are the template's to judge.
 std::optional<ApiError> normalize_messages(
     nlohmann::ordered_json& messages, const nlohmann::ordered_json& role_mapping
 );

@@ -211,15 +211,17 @@ TEST(Schema, ContentBecomesText) {
   EXPECT_EQ(messages[5]["name"], "x");
 }
 
-TEST(Schema, RolesAreOpenAisAndThoseOfTheMapping) {
+TEST(Schema, RolesAreOpenAisAndThoseOfMappingsAndTemplates) {
   const auto request = good_chat(R"({"role_mapping":{"bot":"B: "},"messages":[
     {"role":"system","content":"a"},{"role":"user","content":"b"},
     {"role":"assistant","content":"c"},{"role":"tool","content":"d"},
-    {"role":"function","content":"e"},{"role":"bot","content":"f"}]})");
+    {"role":"function","content":"e"},{"role":"bot","content":"f"},
+    {"role":"ipython","content":"g"}]})");
   const json messages = json::parse(request.chat_prompt()->messages_json);
-  ASSERT_EQ(messages.size(), 6U);
+  ASSERT_EQ(messages.size(), 7U);
   EXPECT_EQ(messages[4]["role"], "function");
   EXPECT_EQ(messages[5]["role"], "bot");
+  EXPECT_EQ(messages[6]["role"], "ipython");
 }
 
 TEST(Schema, ArgumentsThatAreEmptyOrAbsentAreNone) {
@@ -426,15 +428,11 @@ TEST(Schema, BadMessagesAreNamed) {
        "not be empty"},
       {R"({"messages":[{"role":"asistant","content":"x"}]})",
        "messages[0].role",
-       "is \"asistant\""},
+       "is \"asistant\"; did you mean \"assistant\"?"},
       {R"({"messages":[{"role":"user","content":"x"},
            {"role":"User","content":"x"}]})",
        "messages[1].role",
-       "is \"User\""},
-      {R"({"role_mapping":{"bot":"B: "},
-           "messages":[{"role":"robot","content":"x"}]})",
-       "messages[0].role",
-       "is \"robot\""},
+       "is \"User\"; did you mean \"user\"?"},
       {R"({"messages":[{"role":"user"}]})", "messages[0].content", "missing"},
       {R"({"messages":[{"role":"user","content":5}]})",
        "messages[0].content",
