@@ -47,6 +47,23 @@ def read_soon(descriptor: int, most: int, seconds: float = 60) -> bytes:
     return os.read(descriptor, most)
 
 
+def run(*arguments, **variables) -> subprocess.CompletedProcess:
+    """Runs the program with no AFTERGLOW_ variables but those given."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AFTERGLOW_")
+    }
+    return subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=kept | variables,
+    )
+
+
 def endless_model(folder: Path) -> Path:
     """A file that is never read to its end: a pipe into which nobody writes."""
     path = folder / "endless.gguf"

@@ -1,32 +1,14 @@
 """Flags from a file and from the environment, and which of them win."""
 
-import os
 import random
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
-from serving import MODEL, PROGRAM, Server
+from serving import MODEL, Server, run
 
 SEED = 20261130
-
-
-def run(*arguments, **variables) -> subprocess.CompletedProcess:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("AFTERGLOW_")
-    }
-    return subprocess.run(
-        [PROGRAM, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=kept | variables,
-    )
 
 
 def printed(*arguments, **variables) -> str:

@@ -1,33 +1,16 @@
 """What a server takes at its start, what it refuses, and what it says then."""
 
-import os
 import re
 import shlex
 import subprocess
 
 import pytest
-from serving import MODEL, PROGRAM, Server, ServerError, wait_for
+from serving import MODEL, Server, ServerError, run, wait_for
 
 MIB = 1 << 20
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
 # Shows tools, and tells nobody how calls are to look.
 SHOWS_TOOLS = TEMPLATE + "{{ tools }}"
-
-
-def run(*arguments, **variables) -> subprocess.CompletedProcess:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("AFTERGLOW_")
-    }
-    return subprocess.run(
-        [PROGRAM, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=kept | variables,
-    )
 
 
 def serve(*flags, **variables) -> subprocess.CompletedProcess:

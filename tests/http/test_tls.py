@@ -235,6 +235,17 @@ def test_a_key_that_others_read_is_warned_of(pems, tmp_path):
         wait_for(lambda: "chmod 600" in server.output(), "a warning")
 
 
+def serve_until_it_ends(folder, flags):
+    return subprocess.run(
+        [PROGRAM, "serve", "--port", "0", "--model", MODEL, *flags],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -257,14 +268,7 @@ def test_a_key_that_others_read_is_warned_of(pems, tmp_path):
     ],
 )  # fmt: skip
 def test_wrong_files_are_errors_at_start(pems, flags, message):
-    ended = subprocess.run(
-        [PROGRAM, "serve", "--port", "0", "--model", MODEL, *flags],
-        cwd=pems,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ended = serve_until_it_ends(pems, flags)
     assert ended.returncode == 1, ended
     assert message in ended.stderr, ended.stderr
 
@@ -274,13 +278,6 @@ def test_wrong_files_are_errors_at_start(pems, flags, message):
     [["--ssl-cert-file", "cert.pem"], ["--ssl-key-file", "key.pem"]],
 )
 def test_half_of_the_files_is_a_wrong_command_line(pems, flags):
-    ended = subprocess.run(
-        [PROGRAM, "serve", "--port", "0", "--model", MODEL, *flags],
-        cwd=pems,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ended = serve_until_it_ends(pems, flags)
     assert ended.returncode == 2, ended
     assert "needs --ssl-" in ended.stderr, ended.stderr
