@@ -44,7 +44,7 @@ MALFORMED = [
 ]
 BAD_BODIES = [
     {"prompt": ""},
-    {"prompt": "x", "max_tokens": -1},
+    {"prompt": "x", "max_tokens": -2},
     {"prompt": "x", "temperature": "hot"},
     {"messages": [{"role": "user"}]},
     [1, 2, 3],
