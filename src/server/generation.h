@@ -1,20 +1,14 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "engine/engine.h"
 #include "server/exchange.h"
 #include "server/openai_schema.h"
+#include "server/request_owner.h"
 #include "server/workers.h"
 
 namespace afterglow {
-
-/// Whose request it is. Fields as GenerationRequest's.
-struct RequestOwner {
-  std::string cache_namespace;
-  std::string client;
-};
 
 /// An exchange that prepares the prompts on a worker, submits them once for
 /// each choice, and turns the engine's events into the response. Choice i of
