@@ -1,7 +1,6 @@
 #include "kv/entry_list.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "kv/token_order.h"
@@ -93,21 +92,21 @@ void find_branches(const std::vector<EntryBlocks*>& ordered) {
 }  // namespace
 
 std::vector<ListedEntry> place_in_order(std::vector<EntryBlocks> entries) {
-  std::vector<std::size_t> sorted(entries.size());
-  std::iota(sorted.begin(), sorted.end(), 0);
-  std::ranges::sort(sorted, [&](std::size_t a, std::size_t b) {
-    return precedes(entries[a], entries[b]);
-  });
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    EntryBlocks& entry = entries[sorted[i]];
-    entry.listed.order = i;
-    if (i > 0) {
-      entry.listed.shared_tokens = shared_tokens(entries[sorted[i - 1]], entry);
-    }
-  }
   std::vector<EntryBlocks*> ordered;
   ordered.reserve(entries.size());
-  for (const std::size_t i : sorted) ordered.push_back(&entries[i]);
+  for (EntryBlocks& entry : entries) {
+    ordered.push_back(&entry);
+  }
+  std::ranges::sort(ordered, [](EntryBlocks* a, EntryBlocks* b) {
+    return precedes(*a, *b);
+  });
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    ListedEntry& listed = ordered[i]->listed;
+    listed.order = i;
+    if (i > 0) {
+      listed.shared_tokens = shared_tokens(*ordered[i - 1], *ordered[i]);
+    }
+  }
   find_branches(ordered);
   std::vector<ListedEntry> listed;
   listed.reserve(entries.size());
