@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "AFTERGLOW_";
 
-/// What the program reads besides its flags.
 /// What the program reads besides its flags, behind the prefix.
 constexpr const char* kOfProgram[] = {"CONFIG", "TARGET"};
 

@@ -465,21 +465,6 @@ void Scheduler::ended(const Sequence& sequence) {
   }
 }
 
-// Requires: mutex_ is held.
-void Scheduler::count_times(const Sequence& sequence, Clock::time_point now) {
-  const Timings& took = sequence.timings();
-  if (sequence.began()) {
-    counters_.queued.add(took.queue_ms / 1000);
-  }
-  if (took.prompt_ms > 0) {
-    counters_.first_token.add(
-        (took.queue_ms + took.restore_ms + took.prompt_ms) / 1000
-    );
-  }
-  std::chrono::duration<double> whole = now - sequence.request().arrived;
-  counters_.request.add(whole.count());
-}
-
 void Scheduler::end_all() {
   std::vector<SequencePtr> left;
   std::vector<std::function<void(Runner&)>> tasks;

@@ -30,6 +30,23 @@ void expect_answer(Collector& sink, const Tokens& prompt, std::size_t count) {
   EXPECT_EQ(sink.tokens(), FakeRunner::answer(prompt, count));
 }
 
+/// A request and one that waits for its prompt, not yet looked at.
+struct Followed {
+  explicit Followed(std::chrono::milliseconds waits_in_silence)
+      : bench(options(waits_in_silence)) {}
+
+  static SchedulerOptions options(std::chrono::milliseconds waits_in_silence) {
+    SchedulerOptions options;
+    options.waits_in_silence = waits_in_silence;
+    return options;
+  }
+
+  Tokens prompt = random_tokens(3000, 1);
+  Bench bench;
+  std::shared_ptr<Collector> first = bench.submit(request_for(prompt));
+  std::shared_ptr<Collector> follower = bench.submit(request_for(prompt));
+};
+
 TEST(SchedulerSharing, FollowersTakeAllThatTheyShareFromMemory) {
   Bench bench;
   Tokens prompt = random_tokens(3000, 1);
@@ -55,23 +72,18 @@ TEST(SchedulerSharing, FollowersTakeAllThatTheyShareFromMemory) {
 }
 
 TEST(SchedulerSharing, FollowersHearHowFarTheirPromptIsRead) {
-  SchedulerOptions options;
-  options.waits_in_silence = std::chrono::milliseconds(0);
-  Bench bench(options);
-  Tokens prompt = random_tokens(3000, 1);
-  auto first = bench.submit(request_for(prompt));
-  auto follower = bench.submit(request_for(prompt));
+  Followed both(std::chrono::milliseconds(0));
   std::vector<std::size_t> heard;
-  bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
-    const Progress progress = follower->last_progress();
+  both.bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
+    const Progress progress = both.follower->last_progress();
     EXPECT_EQ(progress.total, 3000u);
-    EXPECT_LE(progress.done, bench.runner_.computed_tokens);
+    EXPECT_LE(progress.done, both.bench.runner_.computed_tokens);
     heard.push_back(progress.done);
     return {};
   };
-  bench.run();
-  expect_answer(*first, prompt, 4);
-  expect_answer(*follower, prompt, 4);
+  both.bench.run();
+  expect_answer(*both.first, both.prompt, 4);
+  expect_answer(*both.follower, both.prompt, 4);
   ASSERT_GE(heard.size(), 20u);
   for (std::size_t i = 1; i < 20; ++i) {
     EXPECT_GT(heard[i], heard[i - 1]) << i;
@@ -79,37 +91,27 @@ TEST(SchedulerSharing, FollowersHearHowFarTheirPromptIsRead) {
 }
 
 TEST(SchedulerSharing, AFollowerThatNobodyListensToEndsWhileItWaits) {
-  SchedulerOptions options;
-  options.waits_in_silence = std::chrono::milliseconds(0);
-  Bench bench(options);
-  Tokens prompt = random_tokens(3000, 1);
-  auto first = bench.submit(request_for(prompt));
-  auto follower = bench.submit(request_for(prompt));
-  follower->leave_after(0);
+  Followed both(std::chrono::milliseconds(0));
+  both.follower->leave_after(0);
   std::size_t steps = 0;
-  bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
-    EXPECT_EQ(bench.scheduler_.load().queued, ++steps == 1 ? 1u : 0u);
+  both.bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
+    EXPECT_EQ(both.bench.scheduler_.load().queued, ++steps == 1 ? 1u : 0u);
     return {};
   };
-  bench.run();
-  expect_answer(*first, prompt, 4);
+  both.bench.run();
+  expect_answer(*both.first, both.prompt, 4);
 }
 
 TEST(SchedulerSharing, WhoHasJustHeardIsNotToldThatItWaits) {
-  SchedulerOptions options;
-  options.waits_in_silence = std::chrono::hours(1);
-  Bench bench(options);
-  Tokens prompt = random_tokens(3000, 1);
-  auto first = bench.submit(request_for(prompt));
-  auto follower = bench.submit(request_for(prompt));
-  bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
-    if (first->last_progress().done < 2900) {
-      EXPECT_EQ(follower->last_progress().total, 0u);
+  Followed both(std::chrono::hours(1));
+  both.bench.runner_.before_step = [&](std::span<const StepItem>) -> Status {
+    if (both.first->last_progress().done < 2900) {
+      EXPECT_EQ(both.follower->last_progress().total, 0u);
     }
     return {};
   };
-  bench.run();
-  expect_answer(*first, prompt, 4);
+  both.bench.run();
+  expect_answer(*both.first, both.prompt, 4);
 }
 
 TEST(SchedulerSharing, PromptsThatDivergeInsideAPageShareUpToThere) {

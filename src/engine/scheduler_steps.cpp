@@ -101,6 +101,21 @@ void Scheduler::count(const Timings& before, const Timings& after) {
   counters_.generated_tokens += after.predicted_n - before.predicted_n;
 }
 
+// Requires: mutex_ is held.
+void Scheduler::count_times(const Sequence& sequence, Clock::time_point now) {
+  const Timings& took = sequence.timings();
+  if (sequence.began()) {
+    counters_.queued.add(took.queue_ms / 1000);
+  }
+  if (took.prompt_ms > 0) {
+    counters_.first_token.add(
+        (took.queue_ms + took.restore_ms + took.prompt_ms) / 1000
+    );
+  }
+  std::chrono::duration<double> whole = now - sequence.request().arrived;
+  counters_.request.add(whole.count());
+}
+
 // A failed step has left every sequence as it was. One that fails alone too
 // is the cause; the others go on.
 void Scheduler::rerun_alone(

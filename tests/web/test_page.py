@@ -1,6 +1,7 @@
 """The page in Chromium, with the real server and model."""
 
 import time
+from contextlib import contextmanager
 
 from selenium.webdriver.common.keys import Keys
 from serving import Server, wait_for
@@ -381,17 +382,23 @@ def test_reasoning_is_folded_away(page):
     assert "So do boats." in page.text(".message.assistant .reasoning")
 
 
-def test_after_a_restart_the_prompt_comes_from_disk(page, tmp_path):
-    tmp_path.chmod(0o700)
+@contextmanager
+def asked_before_its_restart(page, folder):
+    """A server that knows the question from before, and the page's answer."""
+    folder.chmod(0o700)
     question = "What is a harbour?"
-    with Server(cache=tmp_path) as before:
+    with Server(cache=folder) as before:
         before.chat(question, system=SYSTEM)
         before.flush()
         before.kill()
-    with Server(cache=tmp_path) as after:
+    with Server(cache=folder) as after:
         page.moves_to(f"http://127.0.0.1:{after.port}/")
         page.settle(max_tokens=4, system=SYSTEM)
-        answer = page.say(question)
+        yield after, page.say(question)
+
+
+def test_after_a_restart_the_prompt_comes_from_disk(page, tmp_path):
+    with asked_before_its_restart(page, tmp_path) as (_, answer):
         assert page.tokens(answer, "disk") > 300
         assert page.tokens(answer, "ram") == 0
 
@@ -435,16 +442,7 @@ def test_after_a_restart_the_time_saved_is_known(page, tmp_path):
 
 
 def test_the_time_saved_is_shown_as_soon_as_it_is_known(page, tmp_path):
-    tmp_path.chmod(0o700)
-    question = "What is a harbour?"
-    with Server(cache=tmp_path) as before:
-        before.chat(question, system=SYSTEM)
-        before.flush()
-        before.kill()
-    with Server(cache=tmp_path) as after:
-        page.moves_to(f"http://127.0.0.1:{after.port}/")
-        page.settle(max_tokens=4, system=SYSTEM)
-        answer = page.say(question)
+    with asked_before_its_restart(page, tmp_path) as (after, answer):
         tokens = page.tokens(answer, "disk") + page.tokens(answer, "ram")
         said = page.text(".origin-saved summary")
         assert said.startswith(f"{tokens} tokens read in "), said
